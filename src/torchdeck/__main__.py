@@ -1,0 +1,5 @@
+"""``python -m torchdeck`` is the same as ``torchdeck``."""
+
+from torchdeck.cli import main
+
+main()
