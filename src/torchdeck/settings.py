@@ -8,19 +8,13 @@ from __future__ import annotations
 
 import difflib
 import os
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from torchdeck import places
+from torchdeck import places, toml
 from torchdeck.errors import UsageError
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:  # pragma: no cover - the same parser under its first name
-    import tomli as tomllib
 
 PROJECT_FILE = "torchdeck.toml"
 _MAX_BYTES = 1_000_000
@@ -132,10 +126,10 @@ def _from_file(path: Path) -> dict[str, Any]:
         size = path.stat().st_size
         if size > _MAX_BYTES:
             raise UsageError(f"{path} is too large", found=f"{size} bytes", needs=f"at most {_MAX_BYTES}")
-        values: dict[str, Any] = tomllib.loads(path.read_bytes().decode("utf-8"))
+        values: dict[str, Any] = toml.loads(path.read_bytes().decode("utf-8"))
     except PermissionError:
         raise UsageError(f"{path} cannot be read", found="no permission", mend=f"chmod u+r {path}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (toml.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} is not valid TOML", found=str(error), mend=f"edit {path}") from None
     for name, value in values.items():
         _check(name, value, path)

@@ -1,0 +1,58 @@
+"""A sum over one process, through the library that several would use: it loads, starts and computes.
+
+One process cannot show that two reach each other; ``torchdeck run`` does that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from functools import partial
+
+import torch
+
+from .outcome import Skip, Wrong
+
+_TIME_LIMIT = timedelta(seconds=60)
+
+
+def cases_gloo() -> list[tuple[str, Callable[[], str]]]:
+    """Name the one case of gloo, the CPU's collectives.
+
+    Raises:
+        Skip: This torch has no gloo.
+    """
+    if not torch.distributed.is_available() or not torch.distributed.is_gloo_available():
+        raise Skip("this build of torch has no gloo")
+    return [("cpu", partial(_all_reduce, "gloo", "cpu"))]
+
+
+def cases_nccl() -> list[tuple[str, Callable[[], str]]]:
+    """Name every CUDA device for NCCL, the GPUs' collectives.
+
+    Raises:
+        Skip: There is no CUDA device, or this torch has no NCCL.
+    """
+    if not torch.cuda.is_available():
+        raise Skip("NCCL needs a CUDA device")
+    if not torch.distributed.is_available() or not torch.distributed.is_nccl_available():
+        raise Skip("this build of torch has no NCCL")
+    subjects = [f"cuda:{index}" for index in range(torch.cuda.device_count())]
+    return [(device, partial(_all_reduce, "nccl", device)) for device in subjects]
+
+
+def _all_reduce(backend: str, device: str) -> str:
+    dist = torch.distributed
+    if device.startswith("cuda"):
+        torch.cuda.set_device(device)
+    # A store in memory: no port is opened and no host name is looked up for the meeting itself.
+    dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1, timeout=_TIME_LIMIT)
+    try:
+        values = torch.arange(1.0, 1025.0, device=device)
+        dist.all_reduce(values)
+        total = float(values.sum().cpu())
+    finally:
+        dist.destroy_process_group()
+    if total != 1024 * 1025 / 2:
+        raise Wrong(f"the sum of 1 … 1024 over one process came back as {total:,.1f}")
+    return "all_reduce over one process"
