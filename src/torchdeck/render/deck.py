@@ -146,7 +146,8 @@ def render_upgrade(report: UpgradeReport, style: Style = PLAIN) -> str:
     lines = [style(f"{report.deck}: {old} → {new}", "bold"), *(f"  note: {clean(text)}" for text in report.notes)]
     width = max((len(change.name) for change in report.changes), default=0)
     lines += [
-        f"  {change.name:<{width}}  {change.old or '(none)':>14} → {change.new or '(removed)'}" for change in report.changes
+        f"  {change.name:<{width}}  {change.old or '(none)':>14} → {change.new or '(removed)'}"
+        for change in report.changes
     ]
     if not report.changes:
         lines.append("  nothing changes")
