@@ -40,8 +40,8 @@ END
 fi
 echo "setting up $venv ($kind) with $("$venv/bin/python" --version)" >&2
 # A constraint that the machine's pip configuration holds concerns other projects: our versions are locked by hash.
-export PIP_CONSTRAINT= PIP_DISABLE_PIP_VERSION_CHECK=1
-if ! "$venv/bin/python" -m pip install --quiet --require-hashes -r "requirements/$kind.txt"; then
+export PIP_CONSTRAINT=/dev/null PIP_DISABLE_PIP_VERSION_CHECK=1
+if ! "$venv/bin/python" -m pip install -qq --require-hashes -r "requirements/$kind.txt"; then
     cat >&2 <<END
 error: torchdeck's own packages could not be installed
   needs   the Python package index, directly, by proxy (HTTPS_PROXY) or by mirror (PIP_INDEX_URL)
@@ -49,6 +49,6 @@ error: torchdeck's own packages could not be installed
 END
     exit 4
 fi
-"$venv/bin/python" -m pip install --quiet --no-deps --no-build-isolation -e .
+"$venv/bin/python" -m pip install -qq --no-deps --no-build-isolation -e .
 touch "$venv/.core"
 [ "$kind" = core ] || touch "$venv/.dev"

@@ -15,7 +15,7 @@ def guarded(app: click.Group, arguments: Sequence[str]) -> int:
     try:
         result = app.main(list(arguments), prog_name="torchdeck", standalone_mode=False)
     except TorchdeckError as error:
-        _say(error)
+        say_error(error)
         return error.exit_code
     except click.exceptions.Exit as stop:
         return int(stop.exit_code)
@@ -36,7 +36,8 @@ def guarded(app: click.Group, arguments: Sequence[str]) -> int:
     return result if isinstance(result, int) else EXIT_FINE
 
 
-def _say(error: TorchdeckError) -> None:
+def say_error(error: TorchdeckError) -> None:
+    """Print an error for a person, on standard error."""
     from torchdeck.cli.console import err_style
     from torchdeck.render.text import render_error
 
@@ -60,11 +61,12 @@ def _outside(error: OSError) -> int:
     found, needs = reasons.get(error.errno or 0, (error.strerror or str(error), ""))
     wrapped = DiskError(
         f"cannot use {place}",
+        rule="disk-full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "",
         found=found,
         needs=needs,
         mend="XDG_DATA_HOME=/another/disk torchdeck up" if needs else (),
     )
-    _say(wrapped)
+    say_error(wrapped)
     return wrapped.exit_code
 
 

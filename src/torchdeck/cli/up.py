@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from torchdeck.cli.options import deck_options, json_option, project_of
+
+if TYPE_CHECKING:
+    from torchdeck.environment.records import Preview
+    from torchdeck.render.text import Style
 
 
 @click.command("up")
@@ -50,7 +54,7 @@ def command(
     from torchdeck.environment.deck.decide import plan_up
     from torchdeck.environment.deck.spec import spec_from
     from torchdeck.environment.deck.up import Options, up
-    from torchdeck.render.deck import render_plan, render_preview, render_up
+    from torchdeck.render.deck import render_plan, render_up
 
     folder = project_of(project)
     given = {**flags, "name": name, "dir": directory, "packages": list(packages) or None}
@@ -63,7 +67,7 @@ def command(
             result = up(
                 spec,
                 progress,
-                on_preview=lambda preview: progress.show(render_preview(preview, err_style())),
+                on_preview=lambda preview: progress.show(_shown(preview, err_style())),
                 options=Options(relock=relock, repair=repair, start_lab=not no_lab),
             )
     if dry_run:
@@ -72,3 +76,13 @@ def command(
         say_json(result.report())
     else:
         say(render_up(result.report(), out_style()))
+
+
+def _shown(preview: Preview, style: Style) -> str:
+    """Return the preview, and below it what a person should know of this machine first."""
+    from torchdeck.render.deck import render_preview
+    from torchdeck.render.findings import render_findings
+
+    grave = [finding for finding in preview.findings if finding.severity != "info"]
+    text = render_preview(preview, style)
+    return f"\n{text}\n" + (f"\n{render_findings(grave, style)}\n" if grave else "")

@@ -11,11 +11,12 @@ import configparser
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from torchdeck import places, runner
 from torchdeck.errors import DiskError, FindingsError, NetworkError, ToolError, TorchdeckError
+from torchdeck.machine.probes.package_index import can_reach
 
 # Variables of the caller that would redirect what uv installs, or where to.
 _HARMFUL = (
@@ -212,3 +213,9 @@ def _first_cause(stderr: str) -> str:
     causes = [line.split(":", 1)[1].strip() for line in stderr.splitlines() if line.strip().startswith("cause:")]
     heads = [line.split(":", 1)[1].strip() for line in stderr.splitlines() if line.startswith("error:")]
     return "; ".join(dict.fromkeys([*heads[:1], *causes[-1:]])) or "the network did not answer"
+
+
+@cache
+def reachable(index: str) -> bool:
+    """Whether one of PyTorch's own indexes, such as ``pytorch/cu126``, answers from here."""
+    return can_reach(index, find_uv(), uv_environment())

@@ -130,7 +130,7 @@ def preview_of(spec: DeckSpec, paths: DeckPaths, decision: Decision) -> Preview:
     have = installed_packages(paths.environment)
     complete = all(name in have and have[name][0] == version for name, version in lock.versions.items())
     download = 0
-    if not complete and install.would_download(decision.plan, paths, choice.python):
+    if not complete and install.would_download(decision.plan, paths, choice.python, lock):
         download = lock.download_bytes
     return Preview(
         deck=paths.name,
@@ -158,6 +158,8 @@ def check_space(preview: Preview) -> None:
         DiskError: There is too little space.
     """
     needed = int(preview.download_bytes * _STORED_PER_DOWNLOADED)
+    if preview.stored_bytes > needed and install.copies_from_cache(Path(preview.environment)):
+        needed = preview.stored_bytes
     if preview.free_bytes < needed:
         raise DiskError(
             f"not enough space for the environment in {preview.environment}",

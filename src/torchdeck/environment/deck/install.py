@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from torchdeck import runner
 from torchdeck.environment.deck.files import Files
 from torchdeck.environment.deck.integrity import Damage
 from torchdeck.environment.deck.own_wheel import write_own_wheel
@@ -16,9 +18,17 @@ from torchdeck.environment.deck.plan import Plan
 from torchdeck.environment.deck.pythons import Python, inspect_python
 from torchdeck.environment.deck.report import Reporter
 from torchdeck.environment.deck.state import write_atomic
-from torchdeck.environment.lock import Lock, LockHead, normalized, packages_from_pylock, render_preferences
-from torchdeck.environment.uv import run_uv
-from torchdeck.errors import UsageError
+from torchdeck.environment.lock import (
+    LOCK_NAME,
+    Lock,
+    LockHead,
+    normalized,
+    packages_from_pylock,
+    render_lock,
+    render_preferences,
+)
+from torchdeck.environment.uv import find_uv, run_uv, uv_environment
+from torchdeck.errors import TorchdeckError, UsageError
 
 _UV_PIP = 1  # where the arguments after "uv" begin
 
@@ -141,15 +151,20 @@ def write_files(files: Files, cache_folders: Mapping[str, Path]) -> None:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
 
-def would_download(plan: Plan, paths: DeckPaths, python: Python) -> bool:
+def would_download(plan: Plan, paths: DeckPaths, python: Python, lock: Lock) -> bool:
     """Whether uv's cache lacks any package of the lock. True when uv does not say."""
     argv = [*plan.step("install").argv[_UV_PIP:], "--dry-run"]
-    place = argv.index("--python")
-    argv[place : place + 2] = ["--python", str(python.path), "--target", str(paths.folder / "nothing")]
-    try:
-        done = run_uv(argv, cwd=paths.folder, doing="see what must be downloaded", timeout_s=300.0)
-    except Exception:
-        return True
+    with tempfile.TemporaryDirectory(prefix="torchdeck-plan-") as scratch:
+        # The deck's own lock is written later, once it is certain that there is space.
+        file = Path(scratch) / LOCK_NAME
+        file.write_text(render_lock(lock), encoding="utf-8")
+        argv[argv.index("--requirements") + 1] = str(file)
+        place = argv.index("--python")
+        argv[place : place + 2] = ["--python", str(python.path), "--target", str(Path(scratch) / "nothing")]
+        try:
+            done = run_uv(argv, cwd=paths.folder, doing="see what must be downloaded", timeout_s=300.0)
+        except TorchdeckError:
+            return True
     return re.search(r"Would download \d+ package", done.stderr + done.stdout) is not None
 
 
@@ -181,7 +196,22 @@ def download_progress(lock: Lock, reporter: Reporter) -> Callable[[str], None]:
 
 def free_bytes(folder: Path) -> int:
     """Return the free space where a folder is, or would be."""
+    stat = os.statvfs(_existing(folder))
+    return stat.f_bavail * stat.f_frsize
+
+
+def copies_from_cache(folder: Path) -> bool:
+    """Whether uv copies its cache's files into a folder instead of linking them."""
+    environment = uv_environment()
+    if environment.get("UV_LINK_MODE") == "copy":
+        return True
+    done = runner.run([find_uv(), "cache", "dir"], timeout_s=20.0, env=environment, cwd=_existing(folder))
+    cache = Path(done.stdout.strip())
+    return done.ok and _existing(cache).stat().st_dev != _existing(folder).stat().st_dev
+
+
+def _existing(folder: Path) -> Path:
+    """Return a folder, or the nearest one above it that is there."""
     while not folder.exists():
         folder = folder.parent
-    stat = os.statvfs(folder)
-    return stat.f_bavail * stat.f_frsize
+    return folder

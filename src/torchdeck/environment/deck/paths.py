@@ -61,6 +61,11 @@ class DeckPaths:
         return self.folder / "deck.json"
 
     @property
+    def owner(self) -> Path:
+        """The project that the deck belongs to; it is there before any state is."""
+        return self.folder / "project"
+
+    @property
     def lock(self) -> Path:
         """The lock that the environment was made from."""
         return self.folder / "torchdeck.lock"

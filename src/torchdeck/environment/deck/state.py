@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import re
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -149,15 +150,46 @@ def deck_of(project: Path, name: str = "") -> str:
     """Return the name of a project's deck: the one asked for, the one it has, or the one it would get."""
     if name:
         return check_name(name)
-    taken = set()
+    base, taken = name_from(project), set()
     for existing in list_decks():
-        state = load_state(existing)
-        if state is not None and state.project == str(project) and existing.startswith(name_from(project)):
+        owner = owner_of(existing)
+        if owner == str(project) and re.fullmatch(rf"{re.escape(base)}(-\d+)?", existing):
             return existing
-        taken.add(existing)
-    wanted, number = name_from(project), 2
+        if owner is not None:
+            taken.add(existing)
+    wanted, number = base, 2
     while wanted in taken:
-        wanted, number = f"{name_from(project)}-{number}", number + 1
+        wanted, number = f"{base}-{number}", number + 1
+    return wanted
+
+
+def owner_of(name: str) -> str | None:
+    """Return the project of a deck, also of one whose state is damaged or not there yet; None if nobody knows."""
+    try:
+        return paths_of(name).owner.read_text(encoding="utf-8", errors="surrogateescape").rstrip("\n")
+    except OSError:
+        pass
+    try:
+        state = load_state(name)
+    except UsageError:
+        return ""  # a later torchdeck's: somebody's, but not ours to touch
+    return state.project if state else None
+
+
+def claim_deck(project: Path, name: str = "") -> str:
+    """Return the name of a project's deck and make its folder, so that no other project gets the same name.
+
+    Raises:
+        OSError: The folder cannot be made.
+    """
+    decks_dir().mkdir(parents=True, exist_ok=True)
+    # No deck can be called so: this is the one lock over all names.
+    with changing(DeckPaths(decks_dir() / ".names", Path())):
+        wanted = deck_of(project, name)
+        paths = paths_of(wanted)
+        paths.folder.mkdir(exist_ok=True, mode=0o700)
+        if owner_of(wanted) != str(project) or not paths.owner.is_file():
+            write_atomic(paths.owner, f"{project}\n".encode("utf-8", "surrogateescape"))
     return wanted
 
 

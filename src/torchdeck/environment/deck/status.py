@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from torchdeck.environment.deck import lab
-from torchdeck.environment.deck.state import DeckState, load_state, paths_of
+from torchdeck.environment.deck.state import DeckState, load_state, owner_of, paths_of
 from torchdeck.environment.records import DeckStatus
+
+_INCOMPLETE = "an installation did not finish: torchdeck up goes on with it"
 
 
 def status_of(name: str) -> DeckStatus:
     """Return the status of a deck, also of one whose state is damaged."""
     state = load_state(name)
     if state is None:
-        folder = paths_of(name).folder
+        paths = paths_of(name)
+        begun = not paths.state.exists()
         return DeckStatus(
             name=name,
             engine="venv",
-            state="broken",
-            project="",
-            environment=str(folder / "env"),
-            detail=f"its state cannot be read ({folder / 'deck.json'}): torchdeck up makes it anew",
+            state="incomplete" if begun else "broken",
+            project=owner_of(name) or "",
+            environment=str(paths.environment),
+            detail=_INCOMPLETE if begun else f"its state cannot be read ({paths.state}): torchdeck up makes it anew",
         )
     return _judge(state)
 
@@ -36,7 +39,7 @@ def _judge(state: DeckState) -> DeckStatus:
         python=state.python,
     )
     if not state.ready:
-        return _but(status, state="incomplete", detail="an installation did not finish: torchdeck up goes on with it")
+        return _but(status, state="incomplete", detail=_INCOMPLETE)
     if not paths.python.exists():
         return _but(status, state="broken", detail="its Python is gone: torchdeck up repairs it")
     if state.lab is not None and lab.is_alive(state.lab):

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from torchdeck.environment.cache.key import cache_folders
 from torchdeck.environment.deck import install, lab, own_wheel
-from torchdeck.environment.deck.choose import choose
+from torchdeck.environment.deck.choose import choose_again
 from torchdeck.environment.deck.decide import Decision, check_space, decide, deck_paths, own_lock, plan_for, preview_of
 from torchdeck.environment.deck.environ import environment_of, usable_threads, variables_of
 from torchdeck.environment.deck.files import key_of, lab_variables, plan_files
@@ -26,10 +26,18 @@ from torchdeck.environment.deck.pythons import runs_as
 from torchdeck.environment.deck.report import Reporter
 from torchdeck.environment.deck.requirements import ProjectRequirements, read_requirements
 from torchdeck.environment.deck.spec import DeckSpec, inherit, kept_of
-from torchdeck.environment.deck.state import DeckState, changing, deck_of, load_state, save_state, write_atomic
+from torchdeck.environment.deck.state import (
+    DeckState,
+    changing,
+    claim_deck,
+    deck_of,
+    load_state,
+    save_state,
+    write_atomic,
+)
 from torchdeck.environment.lock import LOCK_NAME, Lock, render_constraints, render_lock
 from torchdeck.environment.records import Preview, Proof, UpReport
-from torchdeck.errors import FindingsError
+from torchdeck.errors import DiskError, FindingsError
 from torchdeck.machine.records import Finding
 
 
@@ -107,8 +115,7 @@ def up(
     Raises:
         TorchdeckError: Something is in the way; everything that was done stays for the next call.
     """
-    name = deck_of(spec.project, spec.name)
-    deck_paths(name, spec).folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    name = claim_deck(spec.project, spec.name)
     waiting = f"another torchdeck (process {{}}) is working on the deck {name}: waiting for it"
     with changing(deck_paths(name, spec), on_wait=lambda holder: reporter.note(waiting.format(holder))):
         state = load_state(name)
@@ -219,7 +226,7 @@ class _Up:
             what = damage.describe() if damage else "as asked" if runs else "its Python does not run"
             self.reporter.note(f"repairing the environment: {what}")
             save_state(state.but(ready=False, proven=False))
-            choice = choose(self.spec, self.reporter, like=state)
+            choice = choose_again(state, self.reporter)
             plan = plan_for(self.spec, self.paths, choice, list(lock.head.unlocked), have_lock=True)
             self.reporter.step("making the environment")
             install.make_environment(plan, self.paths, choice.python, self.reporter)
@@ -230,7 +237,7 @@ class _Up:
             state = state.but(python=choice.python.version, proven=False)
         elif own != state.own_wheel:
             self.reporter.step("updating torchdeck in the deck")
-            plan = plan_for(self.spec, self.paths, choose(self.spec, self.reporter, like=state), [], have_lock=True)
+            plan = plan_for(self.spec, self.paths, choose_again(state, self.reporter), [], have_lock=True)
             install.install_own(plan, self.paths, self.spec.project)
             result.did.append("updated torchdeck")
         if result.did:
@@ -257,6 +264,19 @@ class _Up:
                 mend=("torchdeck up --repair", "torchdeck verify", "torchdeck doctor"),
             )
 
+    def _make_notebooks(self) -> None:
+        folder = self.spec.notebooks
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            place_first_notebook(folder)
+        except OSError as error:
+            raise DiskError(
+                f"cannot use {folder} as JupyterLab's working folder",
+                found=error.strerror or str(error),
+                needs="a folder that you may write",
+                mend="torchdeck up --notebooks /a/folder/of/yours",
+            ) from None
+
     def start_lab(self, result: UpResult) -> None:
         """Start JupyterLab unless it runs already, as it is asked for."""
         spec, state, token = self.spec, result.state, lab.token_of(self.paths)
@@ -270,8 +290,7 @@ class _Up:
                 return
             self.reporter.note("JupyterLab runs, but not as it is asked for now: it is started anew")
             lab.stop(running)
-        spec.notebooks.mkdir(parents=True, exist_ok=True)
-        place_first_notebook(spec.notebooks)
+        self._make_notebooks()
         self.reporter.step("starting JupyterLab")
         # Before the start: should this process be killed meanwhile, the next one finds a Lab as it was asked for.
         state = state.but(lab=None, served=served, notebooks=str(spec.notebooks), asked=kept_of(spec))
