@@ -45,12 +45,12 @@ def _where(arch: str, python: str) -> list[str]:
     return ["--no-deps", "--only-binary=:all:", f"--python-version={python}", *platforms]
 
 
-def metadata(release: str, arch: str, python: str) -> dict[str, Any] | None:
+def metadata(release: str, arch: str, python: str, package: str = "torch") -> dict[str, Any] | None:
     """Return the metadata of a release's wheel as pip reports it; None where there is no such wheel."""
     with tempfile.TemporaryDirectory() as target:
         done = pip(
             "install", "--quiet", "--dry-run", "--report=-", f"--target={target}", *_where(arch, python),
-            f"torch=={release}",
+            f"{package}=={release}",
         )  # fmt: skip
     if done.returncode:
         return None
@@ -66,6 +66,13 @@ def pins(found: dict[str, Any]) -> dict[str, str]:
         match = next((m for line in lines if (m := re.match(rf"{pattern}\s*\(?(==|~=)\s*([0-9.]+)", line))), None)
         result[name] = match[2] if match else ""
     return result
+
+
+def cuda_toolkit(found: dict[str, Any]) -> str:
+    """Return the version of ``cuda-toolkit``, through which builds for CUDA 13 pin all of its parts."""
+    lines = found.get("requires_dist", [])
+    match = next((m for line in lines if (m := re.match(r"cuda-toolkit(?:\[[^\]]*\])?\s*\(?==([0-9.]+)", line))), None)
+    return match[1] if match else ""
 
 
 def targets(release: str, arch: str, python: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 
 import pytest
@@ -70,7 +71,5 @@ def test_what_is_not_understood_says_what_would_be_right(parser: Callable[[str],
 @given(st.text(max_size=40))
 def test_no_text_makes_a_parser_fail_otherwise_than_by_a_usage_error(text: str) -> None:
     for parser in PARSERS:
-        try:
+        with contextlib.suppress(UsageError):
             parser(text)
-        except UsageError:
-            pass

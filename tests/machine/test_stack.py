@@ -30,7 +30,8 @@ drivers = st.one_of(
     st.none(),
     st.just(UNKNOWN),
     st.sampled_from(["440.33.01", "450.80.02", "470.82.01", "520.61.05", "525.60.12", "525.60.13", "535.104.05",
-                     "550.54.14", "550.54.15", "560.35.05", "570.124.06", "579.99", "580", "580.95.05", "595.71.05", "700.1"]),
+                     "550.54.14", "550.54.15", "560.35.05", "570.124.06", "579.99", "580",
+                     "580.95.05", "595.71.05", "700.1"]),
     st.tuples(st.integers(390, 700), st.integers(0, 200)).map(lambda pair: f"{pair[0]}.{pair[1]}"),
 )  # fmt: skip
 capabilities = st.sampled_from(
@@ -55,7 +56,7 @@ def numbers(text: str) -> tuple[int, ...]:
 
 def oracle_fits(row: BuildRow, request: StackRequest, asked_variant: str) -> bool:
     """Say whether a build fits, from the rules of the design alone."""
-    first, last = next(release.pythons for release in releases() if release.torch == row.torch)
+    first, last = row.pythons or next(release.pythons for release in releases() if release.torch == row.torch)
     if row.arch != request.arch:
         return False
     if request.python != UNKNOWN and not numbers(first) <= numbers(str(request.python)) <= numbers(last):
@@ -297,3 +298,20 @@ def test_every_machine_that_2_6_0_serves_gets_2_6_0() -> None:
 
 def test_the_releases_are_listed_oldest_first() -> None:
     assert list(listed_releases()) == sorted(listed_releases(), key=numbers)
+
+
+def test_a_companion_without_a_wheel_for_the_python_is_left_out() -> None:
+    with_vision = resolve("550.54.15", (9, 0), python="3.12", torch="2.5")
+    without = resolve("550.54.15", (9, 0), python="3.13", torch="2.5")
+    assert with_vision.chosen is not None
+    assert without.chosen is not None
+    assert with_vision.chosen.torchvision == "0.20.1"
+    assert without.chosen.torchvision is None
+
+
+def test_pypis_arm_build_of_2_5_1_has_no_wheel_for_python_3_13() -> None:
+    report = resolve(None, None, python="3.13", arch="aarch64", torch="2.5")
+    assert report.chosen is None
+    (row,) = [row for row in report.rejected if (row.torch, row.arch) == ("2.5.1", "aarch64")]
+    assert row.code == "python-unsupported"
+    assert resolve(None, None, python="3.12", arch="aarch64", torch="2.5").chosen is not None

@@ -49,8 +49,7 @@ class Build(msgspec.Struct, frozen=True, kw_only=True):
         index: Where it is had: ``pypi``, or ``pytorch/NAME`` for PyTorch's own index.
         arch: The processor architecture.
         cudnn: Version of the pinned library; None where there is none, or it is not known. So ``nccl``, ``triton``.
-        torchvision: The version that goes with it.
-        torchaudio: The version that goes with it; None where there is none.
+        torchvision: The version that goes with it; None where there is none for this Python. So ``torchaudio``.
         driver_floor: The oldest driver under which it runs; None for the CPU.
         driver_recommended: The driver from which on everything works; None for the CPU.
         pythons: First and last Python that it has wheels for.
@@ -66,7 +65,7 @@ class Build(msgspec.Struct, frozen=True, kw_only=True):
     cudnn: str | None
     nccl: str | None
     triton: str | None
-    torchvision: str
+    torchvision: str | None
     torchaudio: str | None
     driver_floor: str | None
     driver_recommended: str | None

@@ -56,16 +56,18 @@ def _key(build: Build) -> tuple[str, str, str]:
 
 def _build(label: str, build: Build, style: Style) -> str:
     name = style(f"torch {build.torch}+{build.variant}", "bold", "green")
-    with_ = f"torchvision {build.torchvision}" + (f", torchaudio {build.torchaudio}" if build.torchaudio else "")
-    libraries = [
-        f"{name} {version}"
-        for name, version in (("cuDNN", build.cudnn), ("NCCL", build.nccl), ("Triton", build.triton))
-        if version
-    ]
+    parts = {
+        "CUDA": build.cuda,
+        "cuDNN": build.cudnn,
+        "NCCL": build.nccl,
+        "Triton": build.triton,
+        "torchvision": build.torchvision,
+        "torchaudio": build.torchaudio,
+    }
     driver = f"at least {build.driver_floor}, {build.driver_recommended} recommended" if build.driver_floor else "none"
     pairs = [
         ("from", f"{build.index} ({build.method})"),
-        ("with", ", ".join([*([f"CUDA {build.cuda}"] if build.cuda else []), *libraries, with_])),
+        ("with", ", ".join(f"{part} {version}" for part, version in parts.items() if version)),
         ("Python", f"{build.pythons[0]} to {build.pythons[1]}"),
         ("driver", driver),
         ("why", "\n".join(build.reasons)),

@@ -164,14 +164,14 @@ def choose_again(state: DeckState, reporter: Reporter) -> Choice:
         FindingsError: The catalogue no longer lists its build.
         OutsideError: Its Python is gone, and cannot be had again.
     """
-    build = find_build(state.torch, state.variant, state.index, platform.machine())
+    minor = ".".join(state.python.split(".")[:2])
+    build = find_build(state.torch, state.variant, state.index, platform.machine(), minor)
     if build is None:
         raise FindingsError(
             f"the deck {state.name} has a build of torch that this torchdeck does not know",
             found=f"torch {state.torch}+{state.variant} from {state.index}, for {platform.machine()}",
             mend="torchdeck up --relock",
         )
-    minor = ".".join(state.python.split(".")[:2])
     try:
         python = find_python(state.python) or find_python(minor)
     except UsageError:

@@ -37,6 +37,7 @@ class Release(Row, frozen=True, kw_only=True):
         torch: Its version.
         pythons: The first and the last Python minor version that has wheels, such as ``("3.9", "3.13")``.
         torchvision: The version that goes with it.
+        torchvision_pythons: The Pythons that torchvision has wheels for, where that differs.
         torchaudio: The version that goes with it; empty where there is none.
     """
 
@@ -44,6 +45,7 @@ class Release(Row, frozen=True, kw_only=True):
     pythons: tuple[str, str]
     torchvision: str
     torchaudio: str
+    torchvision_pythons: tuple[str, str] | None = None
 
 
 class BuildRow(Row, frozen=True, kw_only=True):
@@ -55,6 +57,7 @@ class BuildRow(Row, frozen=True, kw_only=True):
         arch: ``x86_64`` or ``aarch64``.
         cudnn: Version of the library that it pins; empty where that is not known. So ``nccl`` and ``triton``.
         targets: The row of its GPU code; empty for the CPU.
+        pythons: The Pythons that it has wheels for, where that differs from its release.
     """
 
     torch: str
@@ -65,6 +68,7 @@ class BuildRow(Row, frozen=True, kw_only=True):
     nccl: str = ""
     triton: str = ""
     targets: str = ""
+    pythons: tuple[str, str] | None = None
 
     @property
     def cuda(self) -> str:

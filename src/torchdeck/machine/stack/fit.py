@@ -32,7 +32,7 @@ def unfit(row: BuildRow, release: Release, request: StackRequest, *, forced: boo
     """
     return (
         _unfit_arch(row, request)
-        or _unfit_python(release, request)
+        or _unfit_python(row.pythons or release.pythons, request)
         or (
             _unfit_cpu_machine(row, forced=forced)
             if request.driver is None
@@ -47,13 +47,16 @@ def _unfit_arch(row: BuildRow, request: StackRequest) -> No | None:
     return "architecture", f"is built for {row.arch}, this machine is {request.arch}"
 
 
-def _unfit_python(release: Release, request: StackRequest) -> No | None:
-    if isinstance(request.python, Missing):
+def _unfit_python(pythons: tuple[str, str], request: StackRequest) -> No | None:
+    if isinstance(request.python, Missing) or within(request.python, pythons):
         return None
-    first, last = release.pythons
-    if version_tuple(first) <= version_tuple(request.python) <= version_tuple(last):
-        return None
+    first, last = pythons
     return "python-unsupported", f"has wheels for Python {first} to {last}, not {request.python}"
+
+
+def within(python: str, pythons: tuple[str, str]) -> bool:
+    """Whether a Python is one of a range of them."""
+    return version_tuple(pythons[0]) <= version_tuple(python) <= version_tuple(pythons[1])
 
 
 def _unfit_cpu_machine(row: BuildRow, *, forced: bool) -> No | None:

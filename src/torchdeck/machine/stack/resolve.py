@@ -15,7 +15,7 @@ from torchdeck.errors import UsageError
 from torchdeck.machine.catalogue import REFERENCE, BuildRow, builds, cuda_of, gpu_targets, releases
 from torchdeck.machine.facts import Missing
 from torchdeck.machine.records import Build, Rejection, StackReport
-from torchdeck.machine.stack.fit import No, code_for, sm, unfit
+from torchdeck.machine.stack.fit import No, code_for, sm, unfit, within
 from torchdeck.machine.stack.parse import parse_stack, version_tuple
 from torchdeck.machine.stack.request import StackRequest
 
@@ -85,8 +85,8 @@ def resolve_stack(request: StackRequest, unreachable: frozenset[str] = frozenset
         )
     chosen = installed = None
     if best is not None:
-        chosen = build_of(best, _reasons(best, ranks, request, release_wish, rejected))
-        installed = _installed(best, chosen, unreachable)
+        chosen = build_of(best, request.python, _reasons(best, ranks, request, release_wish, rejected))
+        installed = _installed(best, chosen, request.python, unreachable)
     return StackReport(
         request=request.as_texts(),
         chosen=chosen,
@@ -96,9 +96,10 @@ def resolve_stack(request: StackRequest, unreachable: frozenset[str] = frozenset
     )
 
 
-def build_of(row: BuildRow, reasons: tuple[str, ...] = ()) -> Build:
-    """Return a build as reports show it."""
+def build_of(row: BuildRow, python: str | Missing, reasons: tuple[str, ...] = ()) -> Build:
+    """Return a build as reports show it, for a Python."""
     release = next(release for release in releases() if release.torch == row.torch)
+    vision = release.torchvision_pythons or release.pythons
     cuda = cuda_of(row.cuda) if row.cuda else None
     return Build(
         torch=row.torch,
@@ -109,21 +110,21 @@ def build_of(row: BuildRow, reasons: tuple[str, ...] = ()) -> Build:
         cudnn=row.cudnn or None,
         nccl=row.nccl or None,
         triton=row.triton or None,
-        torchvision=release.torchvision,
+        torchvision=release.torchvision if isinstance(python, Missing) or within(python, vision) else None,
         torchaudio=release.torchaudio or None,
         driver_floor=cuda.floor if cuda else None,
         driver_recommended=cuda.bundled if cuda else None,
-        pythons=release.pythons,
+        pythons=row.pythons or release.pythons,
         method=row.method,
         reasons=reasons,
     )
 
 
-def find_build(torch: str, variant: str, index: str, arch: str) -> Build | None:
+def find_build(torch: str, variant: str, index: str, arch: str, python: str) -> Build | None:
     """Return the listed build of this name; None if the catalogue does not have it."""
     for row in builds():
         if (row.torch, row.variant, row.index, row.arch) == (torch, variant, index, arch):
-            return build_of(row)
+            return build_of(row, python)
     return None
 
 
@@ -199,7 +200,7 @@ def _less_preferred(row: BuildRow, best: BuildRow | None) -> No:
     return "not-preferred", f"fits too, but {best.variant} of the same release comes first"
 
 
-def _installed(best: BuildRow, chosen: Build, unreachable: frozenset[str]) -> Build:
+def _installed(best: BuildRow, chosen: Build, python: str | Missing, unreachable: frozenset[str]) -> Build:
     if best.index not in unreachable:
         return chosen
     stand_in = _stand_in(best)
@@ -208,7 +209,7 @@ def _installed(best: BuildRow, chosen: Build, unreachable: frozenset[str]) -> Bu
         f"the index {best.index} cannot be reached: PyPI's {stand_in.variant} build of torch {best.torch} is installed "
         "instead, which is larger and computes the same on the CPU"
     )
-    return build_of(stand_in, (reason,))
+    return build_of(stand_in, python, (reason,))
 
 
 def _reasons(
