@@ -42,14 +42,17 @@ def verify(
     reporter = reporter or Silent()
     files = _check_files(paths, lock)
     argv = [str(paths.python), "-I", "-m", "torchdeck.training.checks", "--json-lines"]
-    reading = _Reading(reporter)
+    # A deck that was made for a GPU, and no longer reaches it, is not verified by what the CPU computes.
+    argv += ["--need-cuda"] if state.gpu else []
     done = runner.run(
         argv,
         timeout_s=timeout_s,
         env=deck_environment(variables, os.environ),
         cwd=paths.folder,
-        on_line=reading.line,
+        on_line=lambda line: _tell(line, reporter),
     )
+    # Only standard output holds the report: what a library prints on the other stream is none of it.
+    reading = _Reading(done.stdout)
     checks = [files, *reading.checks]
     trouble = _trouble(done, reading, timeout_s)
     if trouble is not None:
@@ -77,30 +80,37 @@ def failed_vitally(proof: Proof) -> bool:
     return any(check.outcome == "fail" and check.name in VITAL for check in proof.checks)
 
 
-class _Reading:
-    """Collects the lines of the checks as they come."""
+def _document(line: str) -> dict[str, Any]:
+    """Return a line of the checks as a record; empty for anything else, such as a library's warning."""
+    try:
+        document = json.loads(line)
+    except ValueError:
+        return {}
+    return document if isinstance(document, dict) else {}
 
-    def __init__(self, reporter: Reporter) -> None:
+
+def _tell(line: str, reporter: Reporter) -> None:
+    document = _document(line)
+    if "start" in document:
+        reporter.progress(0, 0, f"{document['start']} {document.get('subject', '')}".strip())
+
+
+class _Reading:
+    """What the checks said: how each ended, the versions, and the one that was under way at the end."""
+
+    def __init__(self, stdout: str) -> None:
         self.checks: list[Check] = []
         self.versions: dict[str, Any] = {}
         self.under_way = ""
-        self._reporter = reporter
-
-    def line(self, text: str) -> None:
-        try:
-            document = json.loads(text)
-        except ValueError:
-            return  # a warning of some library, not one of our lines
-        if not isinstance(document, dict):
-            return
-        if "start" in document:
-            self.under_way = f"{document['start']} {document.get('subject', '')}".strip()
-            self._reporter.progress(0, 0, self.under_way)
-        elif "versions" in document:
-            self.versions = document["versions"]
-        elif "outcome" in document:
-            self.checks.append(msgspec.convert(document, Check))
-            self.under_way = ""
+        for line in stdout.splitlines():
+            document = _document(line)
+            if "start" in document:
+                self.under_way = f"{document['start']} {document.get('subject', '')}".strip()
+            elif "versions" in document:
+                self.versions = document["versions"]
+            elif "outcome" in document:
+                self.checks.append(msgspec.convert(document, Check))
+                self.under_way = ""
 
 
 def _trouble(done: runner.Completed, reading: _Reading, timeout_s: float) -> Check | None:
@@ -112,7 +122,8 @@ def _trouble(done: runner.Completed, reading: _Reading, timeout_s: float) -> Che
     if done.rc < 0:
         signal_name = signal.Signals(-done.rc).name
         return Check(name=name or "checks", subject=subject, outcome="fail", detail=f"ended by {signal_name}. {tail}")
-    if done.rc not in (0, 1) or not reading.checks:
+    failed = any(check.outcome == "fail" for check in reading.checks)
+    if done.rc not in (0, 1) or not reading.checks or reading.under_way or (done.rc == 1 and not failed):
         return Check(name=name or "import", subject=subject, outcome="fail", detail=tail or f"exit code {done.rc}")
     return None
 

@@ -7,6 +7,8 @@ With ``--json-lines`` standard output holds one JSON object a line. Before somet
 ``{"start": name, "subject": subject}`` (with an empty subject while a check looks for its subjects); when one is
 done, ``{"name", "subject", "outcome", "detail", "wall_ms"}``, the fields of
 ``torchdeck.environment.records.Check``. When the last line is a start, that is where the hang or the crash was.
+Once torch is imported, one more line says what is installed: ``{"versions": {"torch", "cuda", "cudnn", "nccl",
+"triton", "python"}}``, null for what this torch does not have.
 Everything that libraries print goes to standard error. Exit codes: 0 nothing failed, 1 something did, 2 usage.
 
 What it does not know: whether the versions are those of the lock (``torchdeck verify`` compares them), whether

@@ -1,6 +1,6 @@
-"""A sum over one process, through the library that several would use: it loads, starts and computes.
+"""Collectives in one process, through the library that several would use: it loads, starts and moves data.
 
-One process cannot show that two reach each other; ``torchdeck run`` does that.
+One process cannot show that two reach each other, and a sum over it is the value itself; ``torchdeck run`` does that.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def cases_gloo() -> list[tuple[str, Callable[[], str]]]:
     """
     if not torch.distributed.is_available() or not torch.distributed.is_gloo_available():
         raise Skip("this build of torch has no gloo")
-    return [("cpu", partial(_all_reduce, "gloo", "cpu"))]
+    return [("cpu", partial(_collectives, "gloo", "cpu"))]
 
 
 def cases_nccl() -> list[tuple[str, Callable[[], str]]]:
@@ -38,10 +38,11 @@ def cases_nccl() -> list[tuple[str, Callable[[], str]]]:
     if not torch.distributed.is_available() or not torch.distributed.is_nccl_available():
         raise Skip("this build of torch has no NCCL")
     subjects = [f"cuda:{index}" for index in range(torch.cuda.device_count())]
-    return [(device, partial(_all_reduce, "nccl", device)) for device in subjects]
+    return [(device, partial(_collectives, "nccl", device)) for device in subjects]
 
 
-def _all_reduce(backend: str, device: str) -> str:
+def _collectives(backend: str, device: str) -> str:
+    """Sum and gather 1 … 1024; the gathered copy stands in memory of its own, so that doing nothing is found."""
     dist = torch.distributed
     if device.startswith("cuda"):
         torch.cuda.set_device(device)
@@ -49,10 +50,13 @@ def _all_reduce(backend: str, device: str) -> str:
     dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1, timeout=_TIME_LIMIT)
     try:
         values = torch.arange(1.0, 1025.0, device=device)
+        gathered = torch.zeros_like(values)
         dist.all_reduce(values)
-        total = float(values.sum().cpu())
+        dist.all_gather([gathered], values)
+        came_back = {"all_reduce": values.cpu(), "all_gather": gathered.cpu()}
     finally:
         dist.destroy_process_group()
-    if total != 1024 * 1025 / 2:
-        raise Wrong(f"the sum of 1 … 1024 over one process came back as {total:,.1f}")
-    return "all_reduce over one process"
+    for name, found in came_back.items():
+        if not torch.equal(found, torch.arange(1.0, 1025.0)):
+            raise Wrong(f"{name} of 1 … 1024 over one process came back with a sum of {float(found.sum()):,.1f}")
+    return "all_reduce and all_gather over one process"

@@ -76,7 +76,10 @@ def _compile(device: str) -> str:
     try:
         computed = _values_and_gradients(torch.compile(_block, backend="inductor", fullgraph=True), inputs)
     except Exception as error:
-        raise Wrong(f"{_compiler(device)}; {first_error_line(error)}") from error
+        line = first_error_line(error)
+        # Inductor imports packages that torch does not require (setuptools, until 2.6): no compiler can mend that.
+        missing = line.startswith("ModuleNotFoundError")
+        raise Wrong(f"torch.compile needs a package: {line}" if missing else f"{_compiler(device)}; {line}") from error
     num_made = _num_made() - before
     if num_made == 0:
         raise Wrong(f"nothing was compiled, torch ran eagerly; set are: {_switches() or 'none of the known switches'}")
@@ -97,7 +100,7 @@ def _switches() -> str:
 
 def _compiler(device: str) -> str:
     """Name the compiler that the device's code needs on this machine: C++ for a CPU, C for Triton's launcher."""
-    variable, names = ("CXX", ("g++", "clang++")) if device == "cpu" else ("CC", ("gcc", "clang"))
+    variable, names = ("CXX", ("g++",)) if device == "cpu" else ("CC", ("gcc", "clang"))
     wanted = os.environ.get(variable)
     found = shutil.which(wanted) if wanted else next((path for name in names if (path := shutil.which(name))), None)
     if found:

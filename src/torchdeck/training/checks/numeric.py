@@ -16,10 +16,14 @@ c = a·b with K terms in the sum, the computed ĉ must satisfy
 
 A right machine cannot miss these bounds; a lost, repeated or garbled term, being of the size of a·b itself, can
 hardly stay within them. They do not find an error that is smaller than rounding.
+
+The float64 side must not rest on the code that is being checked: some elements of the product are added up exactly in
+Python, and the convolution's reference unfolds its input and multiplies, forward and backward.
 """
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
 from functools import partial
@@ -34,6 +38,7 @@ DTYPES = ("float32", "float16", "bfloat16")
 _TF32_ROUNDOFF = 2.0**-11
 _FLOAT32_EPS = 2.0**-23
 _AMPERE = 8
+_NUM_ADDED_UP = 16
 
 
 def devices() -> list[str]:
@@ -62,6 +67,8 @@ def compare(computed: Any, exact: Any, allowed: Any) -> float:
     Raises:
         Wrong: An element is outside its bound, or is not a number.
     """
+    if computed.shape != exact.shape:
+        raise Wrong(f"the result has shape {tuple(computed.shape)}, not {tuple(exact.shape)}")
     errors = (computed.detach().cpu().double() - exact).abs()
     part = errors / allowed.clamp_min(torch.finfo(torch.float64).tiny)
     bad = ~(part <= 1)  # NaN compares as false, so it is bad
@@ -99,19 +106,44 @@ def _matmul(device: str, dtype: Any) -> str:
     a = torch.randn(rows, terms, generator=random).to(dtype)
     b = torch.randn(terms, columns, generator=random).to(dtype)
     exact, sizes = a.double() @ b.double(), a.double().abs() @ b.double().abs()
+    _hold_against_python(a, b, exact, sizes)
+    switches = torch.backends.cuda.matmul
     previous = torch.get_float32_matmul_precision()
-    half_reductions = torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction
+    fp16_sums, bf16_sums = (
+        switches.allow_fp16_reduced_precision_reduction,
+        switches.allow_bf16_reduced_precision_reduction,
+    )
     try:
-        # The bounds hold for sums in float32, so shortcuts that a user may have switched on are off meanwhile.
+        # The bounds hold for sums in float32, so shortcuts that are on by default or by the user are off meanwhile.
         torch.set_float32_matmul_precision("highest")
-        torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
-        computed = (a.to(device) @ b.to(device)).cpu()
+        switches.allow_fp16_reduced_precision_reduction = False
+        switches.allow_bf16_reduced_precision_reduction = False
+        computed = torch.matmul(a.to(device), b.to(device)).cpu()
     finally:
         torch.set_float32_matmul_precision(previous)
-        torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = half_reductions
+        switches.allow_fp16_reduced_precision_reduction = fp16_sums
+        switches.allow_bf16_reduced_precision_reduction = bf16_sums
     roundoff = _float32_roundoff(device, by_default=False) if dtype == torch.float32 else 0.0
     part = compare(computed, exact, bound(exact, sizes, dtype=dtype, num_terms=terms, input_roundoff=roundoff))
     return f"{rows}x{terms}x{columns}, largest error {part:.1%} of the bound" + (" (TF32)" if roundoff else "")
+
+
+def _hold_against_python(a: Any, b: Any, exact: Any, sizes: Any) -> None:
+    """Add up some elements, spread over the whole product, in Python: float64 holds each term, ``fsum`` their sum.
+
+    Raises:
+        Wrong: The float64 product or its bound differs by more than float64 may.
+    """
+    rows, columns = exact.shape
+    for number in range(_NUM_ADDED_UP):
+        row, column = number * (rows - 1) // (_NUM_ADDED_UP - 1), (number * 37 + 11) % columns
+        terms = [x * y for x, y in zip(a[row].tolist(), b[:, column].tolist(), strict=True)]
+        size = math.fsum(map(abs, terms))
+        allowed = 2 * len(terms) * torch.finfo(torch.float64).eps * size
+        for computed, wanted in ((exact, math.fsum(terms)), (sizes, size)):
+            got = float(computed[row, column])
+            if not abs(got - wanted) <= allowed:
+                raise Wrong(f"in float64, element [{row}, {column}] is {got:.6g}, and by hand {wanted:.6g}")
 
 
 def cases_conv() -> list[tuple[str, Callable[[], str]]]:
@@ -130,9 +162,10 @@ def _conv(device: str, dtype: Any) -> str:
     x = torch.randn(batch, num_in, side, side, generator=random).to(dtype)
     w = torch.randn(num_out, num_in, window, window, generator=random).to(dtype)
     g = torch.randn(batch, num_out, side, side, generator=random).to(dtype)
-    exact = _conv_and_gradients(x.double(), w.double(), g.double())
-    sizes = _conv_and_gradients(x.double().abs(), w.double().abs(), g.double().abs())
-    computed = _conv_and_gradients(x.to(device), w.to(device), g.to(device))
+    exact = _with_gradients(_unfolded, x.double(), w.double(), g.double())
+    sizes = _with_gradients(_unfolded, x.double().abs(), w.double().abs(), g.double().abs())
+    conv2d = partial(torch.nn.functional.conv2d, padding=window // 2)
+    computed = _with_gradients(conv2d, x.to(device), w.to(device), g.to(device))
     if device.startswith("cuda") and not torch.backends.cudnn.is_acceptable(x.to(device)):
         raise Wrong("cuDNN is not there or does not accept this tensor")
     roundoff = _float32_roundoff(device, by_default=True) if dtype == torch.float32 else torch.finfo(dtype).eps / 2
@@ -141,11 +174,19 @@ def _conv(device: str, dtype: Any) -> str:
         compare(got, want, bound(want, size, dtype=dtype, num_terms=terms, input_roundoff=roundoff))
         for got, want, size, terms in zip(computed, exact, sizes, num_terms, strict=True)
     ]
-    return f"output and both gradients, largest error {max(parts):.1%} of the bound" + (" (TF32)" if roundoff else "")
+    tf32 = " (TF32)" if roundoff and dtype == torch.float32 else ""
+    return f"output and both gradients, largest error {max(parts):.1%} of the bound{tf32}"
 
 
-def _conv_and_gradients(x: Any, w: Any, g: Any) -> tuple[Any, Any, Any]:
-    x, w = x.requires_grad_(), w.requires_grad_()
-    y = torch.nn.functional.conv2d(x, w, padding=1)
+def _unfolded(x: Any, w: Any) -> Any:
+    """Convolve without a convolution: each window of the input as a column, times the weights as a matrix."""
+    side, window = x.shape[-1], w.shape[-1]
+    columns = torch.nn.functional.unfold(x, window, padding=window // 2)
+    return (w.flatten(1) @ columns).unflatten(-1, (side, side))
+
+
+def _with_gradients(function: Callable[[Any, Any], Any], x: Any, w: Any, g: Any) -> tuple[Any, Any, Any]:
+    x, w = x.detach().requires_grad_(), w.detach().requires_grad_()
+    y = function(x, w)
     dx, dw = torch.autograd.grad(y, (x, w), g)
     return y.detach(), dx, dw

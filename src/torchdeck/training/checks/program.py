@@ -17,10 +17,10 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TextIO
 
-from .outcome import Result, Skip, first_error_line
+from .outcome import Result, Skip, Wrong, first_error_line
 
 # name -> the module whose function ``check_<name>`` does it, in the order in which they run.
 CHECKS: dict[str, str] = {
@@ -57,14 +57,20 @@ class Report:
         if self.json_lines:
             self._write(json.dumps({"start": name, "subject": subject}))
 
+    def versions(self, versions: Mapping[str, str | None]) -> None:
+        """Say what is installed; a person reads it in the detail of ``import``."""
+        if self.json_lines:
+            self._write(json.dumps({"versions": dict(versions)}))
+
     def end(self, result: Result) -> None:
         """Say how it ended."""
         self.num_failed += result.outcome == "fail"
+        fields = result.fields()
         if self.json_lines:
-            self._write(json.dumps(result.fields()))
+            self._write(json.dumps(fields))
         else:
             what = f"{result.name} {result.subject}".strip()
-            self._write(f"{result.outcome:<5} {what:<24} {result.wall_ms:>9,.0f} ms  {result.detail}")
+            self._write(f"{result.outcome:<5} {what:<24} {result.wall_ms:>9,.0f} ms  {fields['detail']}".rstrip())
 
     def _write(self, line: str) -> None:
         self.out.write(line + "\n")
@@ -79,7 +85,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         # A hang that is ended from outside, or a crash, still leaves its Python stack on standard error.
         faulthandler.enable()
         faulthandler.register(signal.SIGTERM, chain=True)
-        names = [name for name in CHECKS if name in (arguments.only or CHECKS) and name not in arguments.skip]
+        wanted = set(arguments.only or CHECKS) - set(arguments.skip)
+        # ``devices`` is where a missing GPU is a failure: what is needed must not be skipped.
+        wanted |= {"devices"} if arguments.need_cuda else set()
+        names = [name for name in CHECKS if name in wanted]
         run_checks(names, report, need_cuda=arguments.need_cuda)
     return 1 if report.num_failed else 0
 
@@ -93,7 +102,9 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--skip", action="append", default=[], choices=CHECKS, metavar="NAME", help="leave this one out; repeatable"
     )
-    parser.add_argument("--need-cuda", action="store_true", help="fail when no CUDA device can be used")
+    parser.add_argument(
+        "--need-cuda", action="store_true", help="fail when no CUDA device can be used; runs devices always"
+    )
     return parser.parse_args(argv)
 
 
@@ -106,6 +117,8 @@ def run_checks(names: Sequence[str], report: Report, *, need_cuda: bool = False)
         need_cuda: Whether a machine without a usable CUDA device is a failure.
     """
     usable = _run_one("import", "", report, _cases("import", need_cuda)[0][1])
+    if usable:
+        report.versions(importlib.import_module(f"{__package__}.{CHECKS['import']}").versions())
     for name in names:
         if name == "import":
             continue
@@ -117,6 +130,8 @@ def run_checks(names: Sequence[str], report: Report, *, need_cuda: bool = False)
         report.start(name, "")
         try:
             cases = _cases(name, need_cuda)
+            if not cases:
+                raise Wrong("found nothing to check, and did not say why")
         except Skip as reason:
             report.end(Result(name, "", "skip", str(reason)))
         except BaseException as error:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
+import platform
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -20,21 +22,49 @@ def cases_import() -> list[tuple[str, Callable[[], str]]]:
 def _import() -> str:
     import torch
 
-    parts = [
-        f"torch {torch.__version__}",
-        f"CUDA {torch.version.cuda}" if torch.version.cuda else "no CUDA in this build",
-    ]
+    found = versions()
+    parts = [f"torch {found['torch']}", f"CUDA {found['cuda']}" if found["cuda"] else "no CUDA in this build"]
     if getattr(torch.version, "hip", None):
         parts.append(f"HIP {torch.version.hip}")
-    cudnn = _cudnn_version(torch)
-    nccl = _nccl_version(torch)
-    return ", ".join([*parts, *([f"cuDNN {cudnn}"] if cudnn else []), *([f"NCCL {nccl}"] if nccl else [])])
+    named = (("cuDNN", "cudnn"), ("NCCL", "nccl"), ("Triton", "triton"))
+    return ", ".join([*parts, *(f"{name} {found[key]}" for name, key in named if found[key])])
 
 
-def _cudnn_version(torch: Any) -> str:
-    """Return the version of the cuDNN that is loaded, read from the library itself; empty without one."""
+def versions() -> dict[str, str | None]:
+    """Return what torch is made of; None for what it does not have.
+
+    torch, CUDA, cuDNN and NCCL say it themselves. Triton is not imported for it: its version is the one that is
+    installed, and whether it works is what ``compile`` shows.
+
+    Raises:
+        Wrong: A library that this torch was built with is not there.
+    """
+    import torch
+
+    return {
+        "torch": str(torch.__version__),
+        "cuda": torch.version.cuda or None,
+        "cudnn": _cudnn_version(torch),
+        "nccl": _nccl_version(torch),
+        "triton": _triton_version(),
+        "python": platform.python_version(),
+    }
+
+
+def _triton_version() -> str | None:
+    # Nightly builds of torch bring it under the second name.
+    for distribution in ("triton", "pytorch-triton"):
+        try:
+            return importlib.metadata.version(distribution)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return None
+
+
+def _cudnn_version(torch: Any) -> str | None:
+    """Return the version of the cuDNN that is loaded, read from the library itself."""
     if not torch.version.cuda:
-        return ""
+        return None
     number = torch.backends.cudnn.version()
     if number is None:
         raise Wrong(f"torch was built with CUDA {torch.version.cuda}, but its cuDNN is not there")
@@ -43,9 +73,9 @@ def _cudnn_version(torch: Any) -> str:
     return f"{major}.{rest // 100}.{rest % 100}"
 
 
-def _nccl_version(torch: Any) -> str:
+def _nccl_version(torch: Any) -> str | None:
     if not torch.version.cuda or not torch.distributed.is_available() or not torch.distributed.is_nccl_available():
-        return ""
+        return None
     return ".".join(map(str, torch.cuda.nccl.version()))
 
 
@@ -63,15 +93,25 @@ def cases_devices(*, need_cuda: bool) -> list[tuple[str, Callable[[], str]]]:
 def _cpu() -> str:
     import torch
 
+    _add_one("cpu")
     level = getattr(torch.backends.cpu, "get_cpu_capability", lambda: "unknown")()
     return f"{torch.get_num_threads()} threads of {os.cpu_count()} processors, kernels for {level}"
 
 
-def _cuda(index: int, count: int) -> str:
-    """Describe a device after a first allocation on it, which is what finds a device that is listed but unusable."""
+def _add_one(device: str) -> None:
+    """Allocate, run one kernel, copy back: what finds a device that is listed but unusable."""
     import torch
 
-    torch.zeros(1, device=f"cuda:{index}").add_(1).cpu()
+    counted = torch.arange(256.0, device=device).add_(1).cpu().tolist()
+    if counted != [float(number) for number in range(1, 257)]:
+        raise Wrong(f"0 … 255, each plus 1, came back from {device} as {counted[:3]} … {counted[-1]}")
+
+
+def _cuda(index: int, count: int) -> str:
+    """Describe a device after its first use."""
+    import torch
+
+    _add_one(f"cuda:{index}")
     gpu = torch.cuda.get_device_properties(index)
     current = ", the current one" if index == torch.cuda.current_device() else ""
     return f"{gpu.name}, sm_{gpu.major}{gpu.minor}, {gpu.total_memory / _GIB:.1f} GiB, {index + 1} of {count}{current}"
@@ -90,6 +130,10 @@ def _no_cuda(need_cuda: bool) -> str:
             torch.cuda.init()
         except Exception as error:
             reason = first_error_line(error)
+        # The driver's words are the same for a hidden GPU and a missing one.
+        hidden = os.environ.get("CUDA_VISIBLE_DEVICES")
+        if hidden is not None:
+            reason = f'CUDA_VISIBLE_DEVICES is set to "{hidden}"; {reason}'
     if need_cuda:
         raise Wrong(f"a CUDA device is needed: {reason}")
     raise Skip(reason)

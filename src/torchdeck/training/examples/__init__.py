@@ -6,6 +6,7 @@ It does not split the data into training and held-out parts; who uses them does.
 from __future__ import annotations
 
 import gzip
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +30,12 @@ def load_digits() -> tuple[Any, Any]:
     """
     import torch
 
-    # A bytearray, because torch warns about buffers that it may not write to.
-    raw = bytearray(gzip.decompress(Path(__file__).with_name("digits.bin.gz").read_bytes()))
+    packed = Path(__file__).with_name("digits.bin.gz").read_bytes()
+    try:
+        # A bytearray, because torch warns about buffers that it may not write to.
+        raw = bytearray(gzip.decompress(packed))
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise ValueError(f"digits.bin.gz is damaged ({error}): install torchdeck again") from error
     num_pixels = NUM_DIGITS * SIDE_PIXELS**2
     if len(raw) != num_pixels + NUM_DIGITS:
         raise ValueError(

@@ -1,0 +1,5 @@
+"""The allocator's table is asked for where CUDA never started."""
+
+import torch
+
+torch.cuda.memory_summary()
