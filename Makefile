@@ -2,7 +2,7 @@
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: up test test-full check lock clean
+.PHONY: up test test-full check reference lock clean
 
 up: $(VENV)/.core ## from a bare machine to JupyterLab on a verified torch
 	@$(BIN)/torchdeck up
@@ -18,6 +18,10 @@ check: $(VENV)/.dev ## style, types, import rules, the catalogue's own consisten
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@$(BIN)/python tools/reference.py --check
+
+reference: $(VENV)/.dev ## write docs/reference from the program
+	@$(BIN)/python tools/reference.py
 
 lock: $(VENV)/.dev ## renew requirements/*.txt
 	@tools/lock.sh

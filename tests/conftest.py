@@ -13,6 +13,23 @@ from typing import Any
 
 import pytest
 
+# What no installation can bring, as the beginning of a reason to skip.
+_BEYOND_US = ("needs an NVIDIA GPU", "needs root", "recorded with a CUDA build")
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    """Where every component is there (CI), a test that skips for want of one has failed."""
+    outcome = yield
+    report = outcome.get_result()  # type: ignore[attr-defined]
+    if report.skipped and os.environ.get("TORCHDECK_TEST_FORBID_SKIPS") and not hasattr(report, "wasxfail"):
+        reason = str(report.longrepr[-1]) if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        reason = reason.removeprefix("Skipped: ")
+        if "gpu" not in item.keywords and not reason.startswith(_BEYOND_US):
+            report.outcome = "failed"
+            report.longrepr = f"skipped, though skips are forbidden here: {reason}"
+
+
 _XDG = {"XDG_DATA_HOME": "data", "XDG_CONFIG_HOME": "config", "XDG_CACHE_HOME": "cache"}
 
 

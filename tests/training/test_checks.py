@@ -525,7 +525,7 @@ def test_a_needed_gpu_that_is_not_there_is_a_failure(deck_python: Path) -> None:
 def test_every_check_passes_on_a_right_gpu(deck_python: Path) -> None:
     """On a machine with a GPU every check computes on it too, NCCL, CUDA graphs and Triton included."""
     if shutil.which("nvidia-smi") is None:
-        pytest.skip("no NVIDIA GPU")
+        pytest.skip("needs an NVIDIA GPU")
     code, lines, stderr = run_checks(deck_python, "--need-cuda", CUDA_VISIBLE_DEVICES="0")
     found = outcomes(lines)
     assert code == 0, (found, stderr)

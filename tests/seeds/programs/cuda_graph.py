@@ -28,7 +28,7 @@ def adam(model: nn.Module) -> torch.optim.Optimizer:
 
 def main() -> int:
     if not torch.cuda.is_available():
-        print("CUDA graphs need a CUDA device")
+        print("needs an NVIDIA GPU: CUDA graphs are recorded on one")
         return SKIPPED
     torch.manual_seed(0)
     eager = nn.Sequential(nn.Linear(64, 128), nn.GELU(), nn.Linear(128, 8)).cuda()

@@ -109,6 +109,7 @@ from pathlib import Path
 
 c = get_config()
 c.IdentityProvider.token = (Path(__file__).parents[1] / "token").read_text().strip()
+c.PasswordIdentityProvider.allow_password_change = False
 c.ServerApp.open_browser = False
 c.ServerApp.port_retries = 0
 c.ServerApp.allow_root = os.geteuid() == 0
