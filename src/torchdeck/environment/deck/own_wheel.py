@@ -43,16 +43,11 @@ def own_requirements(*extras: str) -> list[str]:
     lines = []
     for text in metadata.requires("torchdeck") or []:
         requirement = Requirement(text)
-        if requirement.marker is None:
+        if "extra" not in str(requirement.marker):
+            # A marker on the Python stays for the resolver: the deck's may be another than the one that runs this.
             lines.append(str(requirement))
-            continue
-        asked = any(requirement.marker.evaluate({"extra": extra}) for extra in extras)
-        always = requirement.marker.evaluate({"extra": ""})
-        if asked or always:
-            # Only the question "which extra" is answered here; a marker on the Python stays for the resolver.
-            extra_free = "extra" not in str(requirement.marker)
-            if not extra_free:
-                requirement.marker = None
+        elif requirement.marker and any(requirement.marker.evaluate({"extra": extra}) for extra in extras):
+            requirement.marker = None
             lines.append(str(requirement))
     return lines
 
