@@ -172,20 +172,34 @@ def start_detached(argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, lo
 
 def run_attached(argv: Sequence[str], *, env: Mapping[str, str], cwd: Path | None = None) -> int:
     """Run a program on this terminal, signals and all, and return its exit code as a shell would report it."""
+    started: list[subprocess.Popen[bytes]] = []
+    early: list[int] = []
+
+    def hand_on(number: int, _: object) -> None:
+        for process in started:
+            process.send_signal(number)
+        if not started:
+            early.append(number)
+
+    # Ctrl-C reaches the program through the terminal; a signal sent to us alone is handed on. The handlers stand
+    # before it starts, and are functions: what is ignored here would be ignored there too.
+    handlers = {signal.SIGINT: lambda *_: None, signal.SIGTERM: hand_on, signal.SIGHUP: hand_on}
+    previous = {
+        sig: signal.signal(sig, handler)
+        for sig, handler in handlers.items()
+        if signal.getsignal(sig) is not signal.SIG_IGN  # as under nohup: for the program too
+    }
     try:
         process = subprocess.Popen(list(argv), env=dict(env), cwd=cwd)
+        started.append(process)
+        for number in early:
+            process.send_signal(number)
+        rc = process.wait()
     except FileNotFoundError:
         return RC_NOT_FOUND
     except OSError:
         return RC_NOT_EXECUTABLE
-    # Ctrl-C reaches the program through the terminal; a signal sent to us alone is handed on.
-    forwarded = (signal.SIGTERM, signal.SIGHUP)
-    previous = {sig: signal.signal(sig, lambda number, _: process.send_signal(number)) for sig in forwarded}
-    interrupt = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        rc = process.wait()
     finally:
-        signal.signal(signal.SIGINT, interrupt)
         for sig, handler in previous.items():
             signal.signal(sig, handler)
     return 128 - rc if rc < 0 else rc

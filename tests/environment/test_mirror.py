@@ -79,8 +79,8 @@ def mirror(tmp_path: Path) -> Iterator[Mirror]:
 def nothing_configured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Take away what this machine says of indexes and certificates, and the cache."""
     for name in ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_INDEX", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS", "PIP_INDEX_URL",
-                 "PIP_CERT", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE", "HTTPS_PROXY", "https_proxy", "HTTP_PROXY",
-                 "http_proxy", "ALL_PROXY", "all_proxy", "UV_NATIVE_TLS", "UV_SYSTEM_CERTS"):  # fmt: skip
+                 "PIP_CERT", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE", "HTTPS_PROXY", "https_proxy",
+                 "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "UV_NATIVE_TLS", "UV_SYSTEM_CERTS"):  # fmt: skip
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("UV_NO_CONFIG", "1")
     monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "cache"))

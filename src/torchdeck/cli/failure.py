@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
 import click
@@ -25,9 +24,8 @@ def guarded(app: click.Group, arguments: Sequence[str]) -> int:
     except click.ClickException as error:
         error.show()
         return EXIT_USAGE
-    except BrokenPipeError:
-        # The reader of our output went away (``| head``): nothing is wrong, and nothing more can be said.
-        sys.stderr.close()
+    except SystemExit:
+        # The reader of our output went away (``| head``), and click leaves so: nothing is wrong, all is said.
         return EXIT_FINE
     except OSError as error:
         return _outside(error)

@@ -35,6 +35,7 @@ _HARMFUL = (
     "UV_WORKING_DIR",
     "VIRTUAL_ENV",
 )
+_NETWORK = "the package index, directly, by proxy (HTTPS_PROXY) or by mirror (UV_DEFAULT_INDEX, PIP_INDEX_URL)"
 _INDEX_VARIABLES = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_INDEX", "UV_NO_INDEX", "UV_OFFLINE")
 
 
@@ -181,9 +182,17 @@ def explain_failure(done: runner.Completed, doing: str) -> TorchdeckError:
             detail=tail,
         )
     if re.search(r"No solution found|unsatisfiable|no matching distribution", text, re.IGNORECASE):
-        offline = "network connectivity is disabled" in text
-        kind = NetworkError if offline else FindingsError
-        return kind(title, found="no set of versions satisfies every requirement", detail=_reasons(done.stderr))
+        if re.search(r"network (connectivity )?(is|was) disabled", text):
+            return NetworkError(
+                title,
+                found="uv's cache does not hold every package, and the network is switched off (UV_OFFLINE)",
+                needs=_NETWORK,
+                mend=("unset UV_OFFLINE; torchdeck up",),
+                detail=tail,
+            )
+        return FindingsError(
+            title, found="no set of versions satisfies every requirement", detail=_reasons(done.stderr)
+        )
     if re.search(r"Hash mismatch", text, re.IGNORECASE):
         return FindingsError(
             title,
@@ -196,7 +205,7 @@ def explain_failure(done: runner.Completed, doing: str) -> TorchdeckError:
         return NetworkError(
             title,
             found=_first_cause(done.stderr),
-            needs="the package index, directly, by proxy (HTTPS_PROXY) or by mirror (UV_DEFAULT_INDEX, PIP_INDEX_URL)",
+            needs=_NETWORK,
             mend="torchdeck up  (it goes on where it stopped)",
             detail=tail,
         )

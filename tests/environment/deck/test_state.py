@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -86,7 +85,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_scraps(tmp_path: Path, mo
     with pytest.raises(OSError, match="No space"):
         write_atomic(target, "new")
     assert target.read_text() == "old"
-    assert os.listdir(tmp_path) == ["file"]
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def test_two_processes_never_hold_a_deck_at_the_same_time(tmp_path: Path) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import platform
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+import msgspec
 
 from torchdeck.environment.deck import install, own_wheel
 from torchdeck.environment.deck.choose import Choice, choose
@@ -25,7 +27,8 @@ from torchdeck.environment.deck.spec import DeckSpec, inherit
 from torchdeck.environment.deck.state import deck_of, load_state, paths_of
 from torchdeck.environment.lock import LOCK_NAME, Lock, LockHead, inputs_digest, read_lock
 from torchdeck.environment.records import Preview
-from torchdeck.errors import DiskError
+from torchdeck.errors import DiskError, UsageError
+from torchdeck.machine.stack import listed_releases
 
 # Installed size over download size, measured on torch 2.6.0+cu124 with JupyterLab: 5.4 GB from 3.1 GB of wheels.
 _STORED_PER_DOWNLOADED = 1.75
@@ -73,7 +76,11 @@ def decide(
         TorchdeckError: No stack fits, a pin conflicts, or the versions cannot be chosen.
     """
     reporter.step("looking at this machine")
-    choice = choose(spec, reporter)
+    shared = None if relock else shared_lock(spec)
+    release = release_of(spec, shared)
+    choice = choose(msgspec.structs.replace(spec, stack=release), reporter)
+    if release != spec.stack:
+        choice = replace(choice, reasons=(*choice.reasons, f"{LOCK_NAME} of the project says torch {release}"))
     wanted = _fit(spec, wanted, choice, reporter)
     own = own_wheel.own_requirements("train", "notebook")
     inputs = [*choice.pins, *own, *_TOOLS, *spec.packages, *wanted.locked]
@@ -93,6 +100,32 @@ def decide(
         reporter.step("choosing matching versions")
         fitting = install.resolve_lock(plan, paths, head, [*wanted.options, *inputs], next(iter(earlier), None))
     return Decision(choice, plan, fitting)
+
+
+def is_beside(spec: DeckSpec) -> bool:
+    """Whether this is a second deck, beside the project's own."""
+    return bool(spec.name) and deck_of(spec.project) != spec.name
+
+
+def shared_lock(spec: DeckSpec) -> Lock | None:
+    """Return the lock that the project shares; None if there is none, it is damaged, or is another deck's."""
+    if is_beside(spec):
+        return None
+    try:
+        return read_lock(spec.project / LOCK_NAME)
+    except UsageError:
+        return None  # the deck's own is as good as before
+
+
+def release_of(spec: DeckSpec, shared: Lock | None) -> str:
+    """Return the stack to ask for: the wish, else the release that the project's lock names.
+
+    So everyone who works on the project has the torch that one of them chose; the build for it is the one that fits
+    each machine.
+    """
+    if spec.stack or shared is None or shared.head.torch not in listed_releases():
+        return spec.stack
+    return shared.head.torch
 
 
 def _fit(spec: DeckSpec, wanted: ProjectRequirements, choice: Choice, reporter: Reporter) -> ProjectRequirements:

@@ -13,7 +13,7 @@ from torchdeck import runner
 from torchdeck.environment.deck.files import Files
 from torchdeck.environment.deck.integrity import Damage
 from torchdeck.environment.deck.own_wheel import write_own_wheel
-from torchdeck.environment.deck.paths import DeckPaths
+from torchdeck.environment.deck.paths import DeckPaths, site_packages
 from torchdeck.environment.deck.plan import Plan
 from torchdeck.environment.deck.pythons import Python, inspect_python
 from torchdeck.environment.deck.report import Reporter
@@ -64,6 +64,7 @@ def make_environment(plan: Plan, paths: DeckPaths, python: Python, reporter: Rep
         UsageError: The folder holds something that is not ours.
     """
     _check_folder(paths)
+    _remove_scraps(paths.environment)
     try:
         if inspect_python(paths.python).version == python.version and (paths.environment / "pyvenv.cfg").is_file():
             return
@@ -79,6 +80,17 @@ def make_environment(plan: Plan, paths: DeckPaths, python: Python, reporter: Rep
     # The marker comes first: whatever happens after it, the folder is known to be ours.
     write_atomic(paths.marker, f"{paths.name}\n")
     run_uv(argv, cwd=paths.folder, doing="make the environment", timeout_s=300.0, log=paths.install_log)
+
+
+def _remove_scraps(environment: Path) -> None:
+    """Remove what an installation that was killed left of a package's own records: uv stops at such a package.
+
+    Without them it counts as missing, and uv installs it over what is there.
+    """
+    packages = site_packages(environment)
+    for info in packages.glob("*.dist-info") if packages else []:
+        if not all((info / name).is_file() and (info / name).stat().st_size for name in ("METADATA", "RECORD")):
+            shutil.rmtree(info)
 
 
 def _check_folder(paths: DeckPaths) -> None:
@@ -196,7 +208,7 @@ def download_progress(lock: Lock, reporter: Reporter) -> Callable[[str], None]:
 
 def free_bytes(folder: Path) -> int:
     """Return the free space where a folder is, or would be."""
-    stat = os.statvfs(_existing(folder))
+    stat = os.statvfs(existing(folder))
     return stat.f_bavail * stat.f_frsize
 
 
@@ -205,12 +217,12 @@ def copies_from_cache(folder: Path) -> bool:
     environment = uv_environment()
     if environment.get("UV_LINK_MODE") == "copy":
         return True
-    done = runner.run([find_uv(), "cache", "dir"], timeout_s=20.0, env=environment, cwd=_existing(folder))
+    done = runner.run([find_uv(), "cache", "dir"], timeout_s=20.0, env=environment, cwd=existing(folder))
     cache = Path(done.stdout.strip())
-    return done.ok and _existing(cache).stat().st_dev != _existing(folder).stat().st_dev
+    return done.ok and existing(cache).stat().st_dev != existing(folder).stat().st_dev
 
 
-def _existing(folder: Path) -> Path:
+def existing(folder: Path) -> Path:
     """Return a folder, or the nearest one above it that is there."""
     while not folder.exists():
         folder = folder.parent

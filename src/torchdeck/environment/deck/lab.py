@@ -128,7 +128,7 @@ def start(
         with paths.lab_log.open("a", encoding="utf-8") as log:
             log.write(f"--- starting on {host}:{chosen} at {time.strftime('%Y-%m-%d %H:%M:%S')}\n")
             offset = log.tell()
-        argv = [str(paths.python), "-m", "jupyterlab", f"--ServerApp.ip={host}", f"--ServerApp.port={chosen}"]
+        argv = [*_argv(paths), f"--ServerApp.ip={host}", f"--ServerApp.port={chosen}"]
         argv.append(f"--ServerApp.root_dir={notebooks}")
         pid = runner.start_detached(argv, env=environment, cwd=notebooks, log=paths.lab_log)
         try:
@@ -152,7 +152,7 @@ def start(
 
 
 def find_running(paths: DeckPaths, token: str) -> LabState | None:
-    """Find a JupyterLab of this deck that the state does not know: one whose starter was killed before it wrote it."""
+    """Find a JupyterLab of this deck that the state does not know: its starter was killed before it wrote it down."""
     import psutil
 
     for file in sorted((paths.lab / "runtime").glob("jpserver-*.json")):
@@ -166,7 +166,26 @@ def find_running(paths: DeckPaths, token: str) -> LabState | None:
             continue
         if answers(found, token):
             return found
+    return _find_starting(paths)
+
+
+def _find_starting(paths: DeckPaths) -> LabState | None:
+    """Find a JupyterLab of this deck among the processes: it has written nothing yet, or does not answer."""
+    import psutil
+
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, KeyError, ValueError):
+            argv = process.cmdline()
+            if argv[:3] != _argv(paths) or process.status() == psutil.STATUS_ZOMBIE:
+                continue
+            given = dict(word.partition("=")[::2] for word in argv[3:])
+            host, port = given["--ServerApp.ip"], int(given["--ServerApp.port"])
+            return LabState(pid=process.pid, created=process.create_time(), host=host, port=port)
     return None
+
+
+def _argv(paths: DeckPaths) -> list[str]:
+    return [str(paths.python), "-m", "jupyterlab"]
 
 
 def _wait_until_it_answers(lab: LabState, token: str) -> bool:

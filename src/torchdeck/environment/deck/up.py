@@ -15,7 +15,18 @@ from dataclasses import dataclass, field
 from torchdeck.environment.cache.key import cache_folders
 from torchdeck.environment.deck import install, lab, own_wheel
 from torchdeck.environment.deck.choose import choose_again
-from torchdeck.environment.deck.decide import Decision, check_space, decide, deck_paths, own_lock, plan_for, preview_of
+from torchdeck.environment.deck.decide import (
+    Decision,
+    check_space,
+    decide,
+    deck_paths,
+    is_beside,
+    own_lock,
+    plan_for,
+    preview_of,
+    release_of,
+    shared_lock,
+)
 from torchdeck.environment.deck.environ import environment_of, usable_threads, variables_of
 from torchdeck.environment.deck.files import key_of, lab_variables, plan_files
 from torchdeck.environment.deck.integrity import Damage, inspect, installed_packages
@@ -30,7 +41,6 @@ from torchdeck.environment.deck.state import (
     DeckState,
     changing,
     claim_deck,
-    deck_of,
     load_state,
     save_state,
     write_atomic,
@@ -124,7 +134,8 @@ def up(
         work = _Up(spec, deck_paths(name, spec), wanted, reporter, options or Options())
         lock = own_lock(work.paths)
         asked = request_digest(spec, wanted)
-        if state is None or lock is None or not state.ready or state.request != asked or work.options.relock:
+        known = state is not None and state.ready and state.request == asked and not work.options.relock
+        if state is None or lock is None or not known or work.was_relocked(lock):
             result = work.make(state, asked, on_preview)
         else:
             result = work.mend(state, lock)
@@ -148,6 +159,8 @@ class _Up:
         preview = preview_of(self.spec, self.paths, decision)
         on_preview(preview)
         check_space(preview)
+        if self.options.start_lab:
+            self._check_notebooks()
         new = self._new_state(state, asked, decision)
         if new.lab is not None and before is not None and _replaces_torch(before, decision.lock, state, new):
             self.reporter.note("JupyterLab is stopped: the torch under its kernels is being replaced")
@@ -205,10 +218,19 @@ class _Up:
         files = plan_files(state, self.paths, render_constraints(lock), usable_threads())
         install.write_files(files, cache_folders(key_of(state)))
 
+    def was_relocked(self, lock: Lock) -> bool:
+        """Whether somebody else put other versions for the same request, or another torch, into the project's lock."""
+        shared = shared_lock(self.spec)
+        if shared is None:
+            return False
+        same_request = shared.head == lock.head
+        other_torch = not self.spec.stack and release_of(self.spec, shared) not in ("", lock.head.torch)
+        return (same_request and shared != lock) or other_torch
+
     def _share_lock(self, lock: Lock) -> None:
         """Put the lock into the project, for everyone else who works on it."""
-        if self.spec.name and deck_of(self.spec.project) != self.spec.name:
-            return  # a second deck beside the project's own must not change what the others get
+        if is_beside(self.spec):
+            return  # it must not change what the others get
         shared, text = self.spec.project / LOCK_NAME, render_lock(lock)
         try:
             if not shared.is_file() or shared.read_text(encoding="utf-8", errors="replace") != text:
@@ -264,18 +286,26 @@ class _Up:
                 mend=("torchdeck up --repair", "torchdeck verify", "torchdeck doctor"),
             )
 
+    def _check_notebooks(self) -> None:
+        """Stop before gigabytes are installed for a JupyterLab that would have no folder to work in."""
+        folder = install.existing(self.spec.notebooks)
+        if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+            raise self._no_notebooks("no permission" if folder.is_dir() else f"{folder} is a file")
+
     def _make_notebooks(self) -> None:
-        folder = self.spec.notebooks
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            place_first_notebook(folder)
+            self.spec.notebooks.mkdir(parents=True, exist_ok=True)
+            place_first_notebook(self.spec.notebooks)
         except OSError as error:
-            raise DiskError(
-                f"cannot use {folder} as JupyterLab's working folder",
-                found=error.strerror or str(error),
-                needs="a folder that you may write",
-                mend="torchdeck up --notebooks /a/folder/of/yours",
-            ) from None
+            raise self._no_notebooks(error.strerror or str(error)) from None
+
+    def _no_notebooks(self, found: str) -> DiskError:
+        return DiskError(
+            f"cannot use {self.spec.notebooks} as JupyterLab's working folder",
+            found=found,
+            needs="a folder that you may write",
+            mend="torchdeck up --notebooks /a/folder/of/yours",
+        )
 
     def start_lab(self, result: UpResult) -> None:
         """Start JupyterLab unless it runs already, as it is asked for."""
