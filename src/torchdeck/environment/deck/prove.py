@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from torchdeck.environment.deck.checking import TIMEOUT_S
 from torchdeck.environment.deck.environ import variables_of
-from torchdeck.environment.deck.proof import TIMEOUT_S, verify
+from torchdeck.environment.deck.proof import verify
 from torchdeck.environment.deck.report import Reporter
 from torchdeck.environment.deck.state import DeckState, load_state, paths_of, save_state
 from torchdeck.environment.lock import read_lock
