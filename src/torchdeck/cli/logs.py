@@ -20,11 +20,12 @@ from torchdeck.cli.options import deck_options, project_of, wanted_name
 def command(project: Path | None, name: str | None, installation: bool, lines: int, follow: bool) -> None:
     """Show what JupyterLab or the installation printed."""
     from torchdeck.cli.console import note
-    from torchdeck.environment.deck.state import paths_of, require_deck
+    from torchdeck.environment.deck.state import deck_of, list_decks, paths_of, require_deck
 
     folder = project_of(project)
-    state = require_deck(folder, wanted_name(folder, name))
-    paths = paths_of(state.name, state.environment)
+    deck = deck_of(folder, wanted_name(folder, name))
+    # What an installation printed is wanted most where it did not get far enough to leave a state.
+    paths = paths_of(deck if deck in list_decks() else require_deck(folder, deck).name)
     path = paths.install_log if installation else paths.lab_log
     if not path.is_file():
         note(f"nothing yet at {path}")

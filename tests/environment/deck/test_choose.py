@@ -152,3 +152,11 @@ def test_an_unlisted_stack_is_a_usage_error(machine: Machine) -> None:
 def test_what_the_machine_lacks_for_compiling_is_said_before_the_installation(machine: Machine) -> None:
     machine.facts = changed(machine.facts, "toolchain.cxx", None)
     assert [finding.rule for finding in machine.choose().findings] == ["compile-no-c-compiler"]
+
+
+def test_a_stack_and_a_python_that_exclude_each_other_are_refused_before_the_python_is_fetched(
+    machine: Machine,
+) -> None:
+    machine.fetched = set()
+    with pytest.raises(FindingsError, match=r"no build of torch 2\.6 fits"):
+        machine.choose(stack="2.6", python="3.14")

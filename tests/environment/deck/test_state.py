@@ -140,3 +140,14 @@ def test_a_deck_never_gets_a_name_that_leaves_its_folder(text: str) -> None:
         return
     assert "/" not in name
     assert not name.startswith(".")
+
+
+def test_a_deck_that_was_only_begun_is_called_incomplete_not_absent(tmp_path: Path) -> None:
+    project = tmp_path / "begun"
+    project.mkdir()
+    paths = paths_of("begun")
+    paths.folder.mkdir(parents=True)
+    paths.owner.write_text(f"{project}\n")
+    with pytest.raises(UsageError, match="not complete") as caught:
+        require_deck(project)
+    assert caught.value.mend[0] == "torchdeck up"

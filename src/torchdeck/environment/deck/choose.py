@@ -7,6 +7,7 @@ does not support is replaced by one that it does.
 from __future__ import annotations
 
 import platform
+import re
 from dataclasses import dataclass
 
 import msgspec
@@ -22,7 +23,14 @@ from torchdeck.machine.judge import judge_for_build
 from torchdeck.machine.probes import gather
 from torchdeck.machine.probes.python import gather_python
 from torchdeck.machine.records import Build, Finding, StackReport
-from torchdeck.machine.stack import StackRequest, find_build, listed_releases, request_from, resolve_reachable
+from torchdeck.machine.stack import (
+    StackRequest,
+    find_build,
+    listed_releases,
+    request_from,
+    resolve_reachable,
+    resolve_stack,
+)
 from torchdeck.machine.stack.failure import no_stack
 from torchdeck.machine.stack.parse import version_tuple
 
@@ -84,6 +92,7 @@ def choose(spec: DeckSpec, reporter: Reporter) -> Choice:
         UsageError: The stack or the Python is not one.
     """
     facts = gather()
+    _check_wish(facts, spec)
     python = obtain_python(spec.python, reporter) if spec.python else current_python()
     report = _resolve(facts, python, spec)
     reasons: tuple[str, ...] = ()
@@ -104,6 +113,16 @@ def choose(spec: DeckSpec, reporter: Reporter) -> Choice:
         findings=tuple(judge_for_build(facts, installed.torch, installed.variant, installed.index)),
         listed=listed_releases(),
     )
+
+
+def _check_wish(facts: Facts, spec: DeckSpec) -> None:
+    """Refuse a stack and a Python that exclude each other, before that Python is fetched for nothing."""
+    if spec.stack and re.fullmatch(r"3\.\d{1,2}(\.\d{1,2})?", spec.python):
+        minor = ".".join(spec.python.split(".")[:2])
+        request: StackRequest = msgspec.structs.replace(request_from(facts, spec.stack), python=minor)
+        report = resolve_stack(request)
+        if report.chosen is None:
+            raise no_stack(report)
 
 
 def _resolve(facts: Facts, python: Python | None, spec: DeckSpec) -> StackReport:

@@ -203,6 +203,12 @@ def require_deck(project: Path, name: str = "") -> DeckState:
     state = load_state(wanted)
     if state is None:
         others = list_decks()
+        if wanted in others:
+            raise UsageError(
+                f"the deck {wanted} is not complete",
+                found="an installation that did not get far",
+                mend=("torchdeck up", "torchdeck logs --install"),
+            )
         raise UsageError(
             f"there is no deck {wanted}" if name else f"there is no deck for {project}",
             found=f"decks: {', '.join(others)}" if others else "no deck at all",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torchdeck.errors import FindingsError, NetworkError, TorchdeckError
 from torchdeck.machine.catalogue import REFERENCE
-from torchdeck.machine.records import Rejection, StackReport
+from torchdeck.machine.records import Build, Rejection, StackReport
 
 # The rejections that a person can do something about, the most telling first.
 _TELLING = (
@@ -23,15 +23,7 @@ _TELLING = (
 def no_stack(report: StackReport) -> TorchdeckError:
     """Return the error of a report that chose nothing."""
     if report.wanted is not None:
-        wanted = report.wanted
-        return NetworkError(
-            f"the build that fits, torch {wanted.torch}+{wanted.variant}, cannot be had from here",
-            rule="index-unreachable",
-            found=f"no answer from PyTorch's own index {wanted.index.removeprefix('pytorch/')}; "
-            "no build on the ordinary index fits this machine",
-            needs=f"that index, directly or by proxy (HTTPS_PROXY); or a driver of at least {_newest_floor(report)}",
-            mend=("export HTTPS_PROXY=http://your-proxy:port; torchdeck stacks", "update the NVIDIA driver"),
-        )
+        return _out_of_reach(report, report.wanted)
     asked = report.request.get("torch")
     wish = f"no build of torch {asked}" if asked else "no build of torch"
     row = _nearest_miss(report)
@@ -60,8 +52,24 @@ def _nearest_miss(report: StackReport) -> Rejection | None:
     return rows[0] if rows else None
 
 
-def _newest_floor(report: StackReport) -> str:
-    for row in report.rejected:
-        if row.code == "driver-too-old" and row.index == "pypi" and row.torch == REFERENCE:
-            return row.reason.split("at least ")[1].split(" ")[0]
-    return "what the builds on the ordinary index need"
+def _out_of_reach(report: StackReport, wanted: Build) -> TorchdeckError:
+    """Return the error for a build whose index does not answer: with what a newer driver, or no wish, would change."""
+    floors = [
+        row.reason.split("at least ")[1].split(" ")[0]
+        for row in report.rejected
+        if row.code == "driver-too-old" and row.index == "pypi"
+    ]
+    needs, mend = "that index, directly or by proxy (HTTPS_PROXY)", ["export HTTPS_PROXY=http://your-proxy:port"]
+    if floors:
+        needs += f"; or a driver of at least {min(floors)}"
+        mend.append("update the NVIDIA driver, then: torchdeck stacks")
+    if report.request.get("torch"):
+        mend.append("torchdeck stacks  (what fits without asking for this build)")
+    return NetworkError(
+        f"torch {wanted.torch}+{wanted.variant} fits, but cannot be had from here",
+        rule="index-unreachable",
+        found=f"no answer from PyTorch's own index {wanted.index.removeprefix('pytorch/')}; no build on the ordinary "
+        "index is what fits or was asked for",
+        needs=needs,
+        mend=mend,
+    )
