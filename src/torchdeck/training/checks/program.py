@@ -37,7 +37,13 @@ CHECKS: dict[str, str] = {
 }
 # What ``--deep`` adds: seconds of copying, and processes that talk to each other.
 DEEP: dict[str, str] = {"dataloader": "deep", "copy": "deep", "ranks": "deep"}
-_ALL = {**CHECKS, **DEEP}
+
+
+def _known() -> dict[str, str]:
+    """Return every check with its module."""
+    return {**CHECKS, **DEEP}
+
+
 # A check is a list of (subject, function), or raises Skip when it has no subject here.
 Cases = Sequence[tuple[str, Callable[[], str]]]
 
@@ -88,10 +94,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         # A hang that is ended from outside, or a crash, still leaves its Python stack on standard error.
         faulthandler.enable()
         faulthandler.register(signal.SIGTERM, chain=True)
-        wanted = set(arguments.only or (_ALL if arguments.deep else CHECKS)) - set(arguments.skip)
+        wanted = set(arguments.only or (_known() if arguments.deep else CHECKS)) - set(arguments.skip)
         # ``devices`` is where a missing GPU is a failure: what is needed must not be skipped.
         wanted |= {"devices"} if arguments.need_cuda else set()
-        names = [name for name in _ALL if name in wanted]
+        names = [name for name in _known() if name in wanted]
         run_checks(names, report, need_cuda=arguments.need_cuda)
     return 1 if report.num_failed else 0
 
@@ -101,9 +107,9 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
         prog="python -m torchdeck.training.checks", description="Prove that this Python's torch computes right."
     )
     parser.add_argument("--json-lines", action="store_true", help="one JSON object a line on standard output")
-    parser.add_argument("--only", action="append", choices=_ALL, metavar="NAME", help="run this check; repeatable")
+    parser.add_argument("--only", action="append", choices=_known(), metavar="NAME", help="run this check; repeatable")
     parser.add_argument(
-        "--skip", action="append", default=[], choices=_ALL, metavar="NAME", help="leave this one out; repeatable"
+        "--skip", action="append", default=[], choices=_known(), metavar="NAME", help="leave this one out; repeatable"
     )
     parser.add_argument(
         "--need-cuda", action="store_true", help="fail when no CUDA device can be used; runs devices always"
@@ -147,7 +153,7 @@ def run_checks(names: Sequence[str], report: Report, *, need_cuda: bool = False)
 
 
 def _cases(name: str, need_cuda: bool) -> Cases:
-    module = importlib.import_module(f"{__package__}.{_ALL[name]}")
+    module = importlib.import_module(f"{__package__}.{_known()[name]}")
     function = getattr(module, f"cases_{name}")
     cases: Cases = function(need_cuda=need_cuda) if name == "devices" else function()
     return cases
