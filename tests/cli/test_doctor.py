@@ -23,18 +23,18 @@ def test_errors_exit_with_1_and_warnings_only_when_strict(home: Home) -> None:
     warned = str(HOSTS / "docker_small_shm.json")
     assert home.run("doctor", "--facts", warned).returncode == 0
     assert home.run("doctor", "--facts", warned, "--strict").returncode == 1
-    assert home.run("doctor", "--facts", str(HOSTS / "old_driver.json")).returncode == 1
+    assert home.run("doctor", "--facts", str(HOSTS / "a100_old_driver.json")).returncode == 1
 
 
 def test_a_finding_says_what_why_and_the_command_that_mends_it(home: Home) -> None:
-    done = home.run("doctor", "--facts", str(HOSTS / "old_driver.json"))
+    done = home.run("doctor", "--facts", str(HOSTS / "a100_old_driver.json"))
     assert "error[driver-too-old] the driver 470.82.01 is too old for torch 2.6.0+cu124" in done.stdout
     assert "  mend    " in done.stdout
     assert "525.60.13" in done.stdout
 
 
 def test_markdown_can_be_pasted_into_an_issue(home: Home) -> None:
-    done = home.run("doctor", "--facts", str(HOSTS / "old_driver.json"), "--md")
+    done = home.run("doctor", "--facts", str(HOSTS / "a100_old_driver.json"), "--md")
     assert "| error | `driver-too-old` |" in done.stdout
 
 
@@ -55,10 +55,51 @@ def test_facts_that_cannot_be_saved_exit_with_4(home: Home, tmp_path: Path) -> N
 
 
 def test_control_codes_in_a_fact_file_do_not_reach_the_terminal(home: Home, tmp_path: Path) -> None:
-    document = json.loads((HOSTS / "old_driver.json").read_text())
+    document = json.loads((HOSTS / "a100_old_driver.json").read_text())
     document["nvidia"]["gpus"][0]["name"] = "evil\x1b]0;title\x07\x1b[2J"
     hostile = tmp_path / "host.json"
     hostile.write_text(json.dumps(document))
     done = home.run("doctor", "--facts", str(hostile))
     assert "\x1b" not in done.stdout
     assert "\x07" not in done.stdout
+
+
+def test_the_last_line_counts_and_gives_the_next_command(home: Home) -> None:
+    done = home.run("doctor", "--facts", str(HOSTS / "a100_old_driver.json"))
+    assert done.stdout.strip().splitlines()[-1].startswith("1 error; next: ")
+
+
+def test_options_that_exclude_each_other_exit_with_2(home: Home) -> None:
+    host = str(HOSTS / "a100_old_driver.json")
+    for arguments in (("--facts", host, "--fix"), ("--facts", host, "--deep"), ("--dry-run",), ("--rule", "disk-full")):
+        assert home.run("doctor", *arguments).returncode == 2, arguments
+
+
+def test_a_rule_without_a_safe_mend_is_refused_with_its_page(home: Home) -> None:
+    done = home.run("doctor", "--fix", "--rule", "driver-too-old")
+    assert done.returncode == 2
+    assert "torchdeck explain driver-too-old" in done.stderr
+
+
+def test_a_mend_is_shown_and_nothing_is_done_by_a_dry_run(home: Home) -> None:
+    done = home.run("doctor", "--fix", "--dry-run")
+    assert "Traceback" not in done.stderr
+    assert done.returncode in (0, 1)
+
+
+def test_deep_checks_without_a_deck_say_what_is_needed(home: Home) -> None:
+    done = home.run("doctor", "--deep")
+    assert done.returncode == 2
+    assert "torchdeck up" in done.stderr
+
+
+def test_watching_shows_the_first_judgement_and_ends_by_ctrl_c(home: Home) -> None:
+    import signal
+    import time
+
+    process = home.popen("doctor", "--watch", "1", start_new_session=True)
+    time.sleep(3)
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=20)
+    assert process.returncode == 130, stderr
+    assert stdout.strip()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import machine_parts
 import msgspec
 
 from torchdeck.machine.facts import (
@@ -47,10 +48,13 @@ def h100() -> Facts:
         python=PythonFacts(path="/usr/bin/python3.11", version="3.11.2", implementation="cpython",
                            headers="/usr/include/python3.11/Python.h", torch=None),
         toolchain=Toolchain(c=Compiler(path="/usr/bin/gcc", version="gcc 12.2.0"),
-                            cxx=Compiler(path="/usr/bin/g++", version="g++ 12.2.0")),
+                            cxx=Compiler(path="/usr/bin/g++", version="g++ 12.2.0"), nvcc=None, ptxas=None,
+                            libcuda="/usr/lib/x86_64-linux-gnu/libcuda.so.1", libcuda_for_linking=True),
         storage=Storage(home=place("~"), home_set=True, tmp=place("/tmp"), shm=place("/dev/shm", filesystem="tmpfs"),
                         data=place("~/.local/share/torchdeck"), cache=place("~/.cache/torchdeck")),
         variables={},
+        host=machine_parts.host(), network=machine_parts.network(), surroundings=machine_parts.surroundings(),
+        engines=machine_parts.engines(), caches=machine_parts.caches(),
     )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import msgspec
@@ -121,12 +122,22 @@ def _paths(value: Any, prefix: str = "") -> list[str]:
 _ONLY_SHOWN = {
     "system.distribution", "system.pretty_name", "system.glibc", "system.container", "nvidia.driver.cuda",
     "nvidia.num_pci", "python.torch", "toolchain.c.version", "toolchain.cxx.version",
+    "toolchain.nvcc", "toolchain.ptxas",
     "storage.home.filesystem", "storage.tmp.filesystem", "storage.shm.filesystem", "storage.data.filesystem",
+    "host.cpu", "host.cpu.model", "host.cpu.num_physical", "host.cpu.num_logical", "host.cpu.num_usable",
+    "host.cpu.flags", "host.cpu.num_numa_nodes", "host.memory.swap_bytes", "host.memory.quota_cores",
+    "host.user.in_passwd", "host.limits.nofile_hard", "host.limits.memlock_soft_bytes", "host.limits.memlock_exempt",
+    "host.limits.stack_soft_bytes", "host.clock", "host.clock.synchronised", "surroundings",
+    "surroundings.container", "surroundings.virtual_machine", "engines.docker.daemon_version",
+    "engines.docker.context", "engines.docker.desktop", "engines.docker.cgroup_driver",
+    "engines.docker.cgroup_version", "engines.docker.default_runtime", "engines.docker.cdi_spec_dirs",
+    "engines.docker.storage", "engines.toolkit.config", "engines.toolkit.user_config", "caches.huggingface",
+    "caches.torch_hub", "caches.pip",
     "storage.cache.filesystem", "storage.home.noexec", "storage.shm.noexec", "system",
 }  # fmt: skip
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=1500, deadline=None)
 @given(st.sets(st.sampled_from(sorted(_paths(h100()))), min_size=1, max_size=6))
 def test_what_is_missing_never_turns_into_fine(paths: set[str]) -> None:
     facts: Facts = h100()
@@ -145,3 +156,14 @@ def test_a_recorded_machine_gets_the_findings_that_are_recorded_with_it(file: An
     data = file.read_bytes()
     expected = msgspec.json.decode(data)["expected_rules"]
     assert [finding.rule for finding in judge(decode_facts(data, file.name))] == expected
+
+
+def test_a_rule_that_fails_becomes_a_finding_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = importlib.import_module("torchdeck.machine.judge.judge")
+
+    def broken(*_: Any) -> list[Finding]:
+        raise KeyError("nobody thought of this")
+
+    monkeypatch.setattr(module, "judge_compilers", broken)
+    findings = judge(changed(h100(), "storage.tmp.noexec", True))
+    assert {finding.rule for finding in findings} == {"tmp-noexec", "doctor-rule-failed"}

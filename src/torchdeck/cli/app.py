@@ -21,6 +21,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "rm": ("rm", "Remove the deck; notebooks stay."),
     "stacks": ("stacks", "Show which torch, CUDA and Python fit this machine, and why."),
     "doctor": ("doctor", "Find what is wrong, or will go wrong, on this machine."),
+    "explain": ("explain", "Find the cause in a log, and the command that mends it."),
     "config": ("config", "Show the settings and where each comes from."),
 }
 

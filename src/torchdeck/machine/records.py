@@ -21,6 +21,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
         evidence: The facts it rests on, each with where it was read.
         needs: What would be right instead.
         mend: Exact commands, best first.
+        where: The place in a file that it is about, such as ``Dockerfile:12``; empty for a machine.
     """
 
     rule: str
@@ -30,6 +31,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     evidence: tuple[str, ...] = ()
     needs: str = ""
     mend: tuple[str, ...] = ()
+    where: str = ""
 
 
 class FindingsReport(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,10 +7,15 @@ import json
 import msgspec
 
 from torchdeck.errors import UsageError
+from torchdeck.machine.facts.caches import Caches
+from torchdeck.machine.facts.engines import Engines
+from torchdeck.machine.facts.host import Host
 from torchdeck.machine.facts.missing import Fact, Missing
+from torchdeck.machine.facts.network import Network
 from torchdeck.machine.facts.nvidia import Nvidia
 from torchdeck.machine.facts.python import PythonFacts
 from torchdeck.machine.facts.storage import Storage
+from torchdeck.machine.facts.surroundings import Surroundings
 from torchdeck.machine.facts.system import System
 from torchdeck.machine.facts.toolchain import Toolchain
 
@@ -37,6 +42,11 @@ class Facts(Fact, frozen=True, kw_only=True):
     python: PythonFacts | Missing
     toolchain: Toolchain | Missing
     storage: Storage | Missing
+    host: Host | Missing | None = None
+    network: Network | Missing | None = None
+    surroundings: Surroundings | Missing | None = None
+    engines: Engines | Missing | None = None
+    caches: Caches | Missing | None = None
     variables: dict[str, str]
 
 

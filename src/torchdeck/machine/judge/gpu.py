@@ -1,125 +1,130 @@
-"""Driver and GPUs: are they there, can they be reached from here, and does a build fit them."""
+"""All that is judged of driver and GPUs, and whether a build holds code for them.
+
+A machine without any NVIDIA GPU gets no finding from here. A file that an older torchdeck saved lacks the later facts,
+and the rules that rest on them are silent; a fact that was looked for and not found makes them say *unknown*.
+"""
 
 from __future__ import annotations
 
-from torchdeck.machine.catalogue import BuildRow, cuda_of, gpu_targets
-from torchdeck.machine.facts import Driver, Facts, Missing, Nvidia
+from torchdeck.machine.catalogue import BuildRow, gpu_targets, tegra
+from torchdeck.machine.facts import Driver, Facts, Gpu, Missing, Nvidia
+from torchdeck.machine.judge.driver import judge_driver, judge_no_driver, judge_not_reached
+from torchdeck.machine.judge.each_gpu import gone, named, usable
+from torchdeck.machine.judge.fabric import judge_fabric
+from torchdeck.machine.judge.gpu_health import judge_lost, judge_memory_errors, judge_throttling
+from torchdeck.machine.judge.gpu_use import (
+    judge_capabilities,
+    judge_compute_mode,
+    judge_libcuda,
+    judge_memory_held,
+    judge_mig,
+    judge_uvm,
+    judge_visible,
+)
+from torchdeck.machine.judge.kernel_module import judge_next_kernel, judge_other_driver
+from torchdeck.machine.judge.policy import Policy
 from torchdeck.machine.judge.unknown import unknown
 from torchdeck.machine.records import Finding
 from torchdeck.machine.stack.fit import code_for, sm
-from torchdeck.machine.stack.parse import version_tuple
 
-_INSTALL_DRIVER = {
-    "ubuntu": "sudo ubuntu-drivers install",
-    "debian": "sudo apt-get install nvidia-driver  (section non-free)",
-    "fedora": "sudo dnf install akmod-nvidia  (from RPM Fusion)",
-}
+__all__ = ["judge_arch", "judge_driver", "judge_nvidia"]
 
 
-def judge_nvidia(facts: Facts) -> list[Finding]:
-    """Find a GPU that cannot be used: no driver, or none of it inside this container."""
+def judge_nvidia(facts: Facts, policy: Policy | None = None) -> list[Finding]:
+    """Judge driver and GPUs: are they there, can they be reached, are they sound, free and open to this process."""
     nvidia = facts.nvidia
     if isinstance(nvidia, Missing):
         return [unknown("host-driver-missing", "whether there is an NVIDIA driver", nvidia)]
+    if nvidia.driver is None and nvidia.num_pci == 0:
+        return []
+    found = [*_reach(facts, nvidia), *judge_capabilities(facts, nvidia)]
+    if isinstance(nvidia.host, Missing):
+        if gone(nvidia.host):
+            found.append(unknown("uvm-device-missing", "what kernel and bus show of the GPUs", nvidia.host))
+    elif nvidia.driver is not None:
+        found += [*judge_other_driver(facts, nvidia.host), *judge_next_kernel(facts, nvidia.host)]
+    return [
+        *found,
+        *judge_lost(facts, nvidia),
+        *judge_memory_errors(nvidia),
+        *judge_uvm(facts, nvidia),
+        *judge_libcuda(facts, nvidia),
+        *judge_fabric(facts, nvidia),
+        *judge_mig(facts, nvidia),
+        *judge_compute_mode(nvidia),
+        *judge_memory_held(nvidia, policy or Policy()),
+        *judge_throttling(nvidia),
+        *judge_visible(facts, nvidia),
+        *_below_minimum(nvidia),
+    ]
+
+
+def _reach(facts: Facts, nvidia: Nvidia) -> list[Finding]:
+    """Say why no GPU can be used at all."""
     if isinstance(nvidia.driver, Missing):
         return [unknown("host-driver-missing", "whether the NVIDIA driver works", nvidia.driver)]
     if nvidia.driver is None:
-        return _no_driver(facts, nvidia)
+        return judge_no_driver(facts, nvidia)
     if isinstance(nvidia.gpus, Missing) or not nvidia.gpus:
-        return [_not_reached(facts, nvidia, nvidia.driver)]
+        return judge_not_reached(facts, nvidia, nvidia.driver)
+    if all(gpu.fault == "no-permission" for gpu in nvidia.gpus):
+        return _closed(facts, nvidia, nvidia.driver)
     return [
         unknown("arch-newer-than-wheel", f"what GPU {gpu.index} ({gpu.name}) can run", gpu.cc)
-        for gpu in nvidia.gpus
+        for gpu in usable(nvidia)
         if isinstance(gpu.cc, Missing)
     ]
 
 
-def _no_driver(facts: Facts, nvidia: Nvidia) -> list[Finding]:
-    if isinstance(nvidia.num_pci, Missing):
-        return [unknown("host-driver-missing", "whether an NVIDIA GPU is on the bus", nvidia.num_pci)]
-    if nvidia.num_pci == 0:
+def _closed(facts: Facts, nvidia: Nvidia, driver: Driver) -> list[Finding]:
+    """Every GPU is there, and none may be opened: the same as NVML's refusal to start."""
+    refused = Nvidia(
+        driver=driver,
+        gpus=Missing(reason="NVML: no-permission for every GPU"),
+        num_pci=nvidia.num_pci,
+        devices=nvidia.devices,
+        library=nvidia.library,
+        nvml="no-permission",
+        host=nvidia.host,
+    )
+    return judge_not_reached(facts, refused, driver)
+
+
+def _oldest() -> tuple[int, int]:
+    """Return the lowest compute capability that any listed build has code for."""
+    return min(code for targets in gpu_targets().values() for code in (*targets.binary, *targets.ptx))
+
+
+def _is_below_minimum(gpu: Gpu) -> bool:
+    return not isinstance(gpu.cc, Missing) and gpu.cc < _oldest() and gpu.cc not in tegra()
+
+
+def _below_minimum(nvidia: Nvidia) -> list[Finding]:
+    """Find GPUs that no listed build has code for, whichever is installed."""
+    gpus = usable(nvidia)
+    old = [gpu for gpu in gpus if _is_below_minimum(gpu)]
+    if not old:
         return []
-    container = not isinstance(facts.system, Missing) and bool(facts.system.container)
-    if container and not isinstance(facts.system, Missing):
-        where, rule = "in this container", "gpu-not-passed-to-container"
-        mend: tuple[str, ...] = ("docker run --gpus all …", "podman run --device nvidia.com/gpu=all …")
-    else:
-        where, rule = "on this machine", "host-driver-missing"
-        distribution = "" if isinstance(facts.system, Missing) else str(facts.system.distribution)
-        mend = (_INSTALL_DRIVER.get(distribution, "install NVIDIA's driver from your distribution"),)
     return [
         Finding(
-            rule=rule,
-            severity="warning",
-            title=f"{nvidia.num_pci} NVIDIA GPU(s) on the bus, but no driver {where}",
-            cause="Without the driver torch sees no GPU, and everything computes on the CPU.",
-            evidence=("PCI class 03, vendor 10de, under /sys/bus/pci/devices", "no /proc/driver/nvidia/version"),
-            needs="a loaded NVIDIA driver",
-            mend=mend,
+            rule="arch-below-minimum",
+            severity="error" if len(old) == len(gpus) else "warning",
+            title=f"{named(old)} is older than any torch build has code for"
+            if len(old) == 1
+            else f"{named(old)} are older than any torch build has code for",
+            cause="Every kernel launch on it fails; the CPU build of torch works.",
+            evidence=tuple(f"GPU {gpu.index}: {sm(gpu.cc)} (NVML)" for gpu in old if not isinstance(gpu.cc, Missing)),
+            needs=f"{sm(_oldest())} or newer",
+            mend=("torchdeck up --stack 2.6-cpu",),
         )
     ]
 
 
-def _not_reached(facts: Facts, nvidia: Nvidia, driver: Driver) -> Finding:
-    reason = nvidia.gpus.reason if isinstance(nvidia.gpus, Missing) else "the driver shows no GPU"
-    container = isinstance(facts.system, Missing) or bool(facts.system.container)
-    in_container = container and not nvidia.devices
-    return Finding(
-        rule="gpu-not-passed-to-container" if in_container else "driver-versions-mixed",
-        severity="warning",
-        title=f"the kernel has the NVIDIA driver {driver.version}, but no GPU can be reached from here",
-        cause="This container was started without a GPU request."
-        if in_container
-        else "The driver's library is absent, or is of another version than the loaded kernel module.",
-        evidence=(f"{driver.version} read from {driver.source}", reason, f"{len(nvidia.devices)} files /dev/nvidia*"),
-        needs="the driver's libraries and device files of the same version",
-        mend=("docker run --gpus all …", "podman run --device nvidia.com/gpu=all …")
-        if in_container
-        else ("sudo reboot  (after a driver update)", "nvidia-smi"),
-    )
-
-
-def judge_driver(nvidia: Nvidia | Missing, row: BuildRow) -> list[Finding]:
-    """Decide whether the driver runs a build's CUDA."""
-    if not row.cuda:
-        return []
-    name = f"torch {row.torch}+{row.variant}"
-    driver = nvidia if isinstance(nvidia, Missing) else nvidia.driver
-    if isinstance(driver, Missing):
-        return [unknown("driver-too-old", f"whether the driver is new enough for {name}", driver)]
-    if driver is None:
-        return []
-    cuda = cuda_of(row.cuda)
-    evidence = (f"driver {driver.version}, read from {driver.source}",)
-    if version_tuple(driver.version) < version_tuple(cuda.floor):
-        return [
-            Finding(
-                rule="driver-too-old",
-                severity="error",
-                title=f"the driver {driver.version} is too old for {name}",
-                cause=f"CUDA {row.cuda} runs under drivers from {cuda.floor} on.",
-                evidence=evidence,
-                needs=f"at least {cuda.floor}; {cuda.bundled} for every feature",
-                mend=(f"install the NVIDIA driver {cuda.bundled} or newer, then reboot", "torchdeck stacks"),
-            )
-        ]
-    if version_tuple(driver.version) < version_tuple(cuda.bundled):
-        return [
-            Finding(
-                rule="ptx-newer-than-driver",
-                severity="info",
-                title=f"the driver {driver.version} runs {name}, but is older than the one of CUDA {row.cuda}",
-                cause="New driver functions are missing, and the driver cannot compile this CUDA's own PTX.",
-                evidence=evidence,
-                needs=f"{cuda.bundled} or newer for every feature",
-                mend=(f"install the NVIDIA driver {cuda.bundled} or newer, when it suits you",),
-            )
-        ]
-    return []
-
-
 def judge_arch(nvidia: Nvidia | Missing, row: BuildRow) -> list[Finding]:
-    """Decide whether a build holds code that each GPU can run."""
+    """Decide whether a build holds code that each GPU can run.
+
+    A GPU that does not answer, or that is too old for every build, is left to ``judge_nvidia``.
+    """
     if not row.cuda:
         return []
     gpus = nvidia if isinstance(nvidia, Missing) else nvidia.gpus
@@ -129,6 +134,8 @@ def judge_arch(nvidia: Nvidia | Missing, row: BuildRow) -> list[Finding]:
     targets = gpu_targets()[row.targets]
     findings = []
     for gpu in gpus:
+        if gpu.fault is not None or _is_below_minimum(gpu):
+            continue
         if isinstance(gpu.cc, Missing):
             findings.append(unknown("arch-newer-than-wheel", f"whether {name} has code for GPU {gpu.index}", gpu.cc))
         elif code_for(targets, gpu.cc) is None:

@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 from torchdeck.machine.catalogue import BuildRow, builds
 from torchdeck.machine.facts import Facts, Missing
-from torchdeck.machine.judge.compiling import judge_compilers, judge_headers, judge_python
+from torchdeck.machine.judge.caches import judge_caches
+from torchdeck.machine.judge.compiling import (
+    judge_compilers,
+    judge_headers,
+    judge_libcuda_link,
+    judge_python,
+    judge_toolkit,
+)
+from torchdeck.machine.judge.engines import judge_engines
 from torchdeck.machine.judge.gpu import judge_arch, judge_driver, judge_nvidia
+from torchdeck.machine.judge.host import judge_host
+from torchdeck.machine.judge.network import judge_network
 from torchdeck.machine.judge.policy import Policy
 from torchdeck.machine.judge.storage import judge_storage
+from torchdeck.machine.judge.surroundings import judge_node, judge_slurm
+from torchdeck.machine.judge.torch_build import judge_torch_build
 from torchdeck.machine.records import SEVERITIES, Finding
+
+Rule = Callable[[], Iterable[Finding]]
 
 
 def judge(facts: Facts, policy: Policy | None = None) -> list[Finding]:
@@ -18,15 +34,41 @@ def judge(facts: Facts, policy: Policy | None = None) -> list[Finding]:
         The findings, the gravest first; a rule that lacks its facts contributes one that says so.
     """
     policy = policy or Policy()
-    findings = [
-        *judge_nvidia(facts),
-        *_installed_torch(facts),
-        *judge_python(facts),
-        *judge_compilers(facts),
-        *judge_headers(facts),
-        *judge_storage(facts, policy),
-    ]
+    rules: tuple[Rule, ...] = (
+        lambda: judge_nvidia(facts, policy),
+        lambda: judge_torch_build(facts, policy),
+        lambda: judge_python(facts),
+        lambda: judge_compilers(facts),
+        lambda: judge_headers(facts),
+        lambda: judge_libcuda_link(facts),
+        lambda: judge_toolkit(facts),
+        lambda: judge_storage(facts, policy),
+        lambda: judge_host(facts.host, facts.nvidia, facts.network, facts.surroundings, policy),
+        lambda: judge_caches(facts.caches, facts.host),
+        lambda: judge_network(facts.network, facts.nvidia, facts.surroundings),
+        lambda: judge_slurm(facts.surroundings, facts.nvidia),
+        lambda: judge_node(facts.surroundings, facts.nvidia, facts.engines),
+        lambda: judge_engines(facts.engines, facts.nvidia, facts.surroundings, policy),
+    )
+    findings = [finding for rule in rules for finding in _guarded(rule)]
     return in_order(findings)
+
+
+def _guarded(rule: Rule) -> list[Finding]:
+    """Apply a rule; one that fails on facts that nobody thought of says so, and the others go on."""
+    try:
+        return list(rule())
+    except Exception as error:
+        return [
+            Finding(
+                rule="doctor-rule-failed",
+                severity="unknown",
+                title=f"one rule failed on these facts: {type(error).__name__}: {error}"[:200],
+                cause="This is a bug in torchdeck; what the rule would have found is not known.",
+                evidence=("all other rules were applied",),
+                mend=("torchdeck doctor --save host.json  (and report it with that file)",),
+            )
+        ]
 
 
 def judge_for_build(facts: Facts, torch: str, variant: str, index: str) -> list[Finding]:
@@ -35,7 +77,12 @@ def judge_for_build(facts: Facts, torch: str, variant: str, index: str) -> list[
     fits = [*judge_driver(facts.nvidia, row), *judge_arch(facts.nvidia, row)] if row is not None else []
     # Without a driver the deck computes on the CPU, and nothing about a GPU can go wrong.
     rest = [finding for finding in judge_storage(facts, Policy()) if finding.rule not in ("disk-full",)]
-    return in_order([*judge_nvidia(facts), *fits, *judge_compilers(facts), *judge_headers(facts), *rest])
+    compiling = [
+        *judge_compilers(facts),
+        *judge_headers(facts),
+        *(judge_libcuda_link(facts) if row is None or row.cuda else []),
+    ]
+    return in_order([*judge_nvidia(facts), *fits, *compiling, *rest])
 
 
 def in_order(findings: list[Finding]) -> list[Finding]:
@@ -52,13 +99,3 @@ def _row(torch: str, variant: str, index: str, arch: str) -> BuildRow | None:
         if (row.torch, row.variant, row.arch) == (torch, variant, arch) and index in ("", row.index):
             return row
     return None
-
-
-def _installed_torch(facts: Facts) -> list[Finding]:
-    """Hold the torch that is installed in the Python against driver and GPUs."""
-    if isinstance(facts.python, Missing) or isinstance(facts.python.torch, Missing) or facts.python.torch is None:
-        return []
-    build = facts.python.torch
-    variant = "cu" + build.cuda.replace(".", "") if build.cuda else "cpu"
-    row = _row(build.version.split("+")[0], variant, "", _arch(facts))
-    return [] if row is None else [*judge_driver(facts.nvidia, row), *judge_arch(facts.nvidia, row)]
