@@ -11,6 +11,9 @@ import click
 from torchdeck import settings
 from torchdeck.cli.app import COMMANDS, app
 from torchdeck.machine.catalogue import builds, cuda_of, gpu_targets, releases
+from torchdeck.machine.catalogue.kinds import kinds
+from torchdeck.machine.explain.explain import mends_of
+from torchdeck.render.explain import render_kind
 
 DOCS = Path(__file__).parent.parent / "docs" / "reference"
 _HEAD = "<!-- Made by `make reference` from the program: do not edit. -->\n"
@@ -53,12 +56,32 @@ def stacks_page() -> str:
     return "\n".join([*lines, ""])
 
 
+def kinds_page(language: str) -> str:
+    """Return the page of every known kind of failure."""
+    title = {"en": "Known kinds of failure", "zh": "已知的故障类型"}[language]
+    lines = [_HEAD, f"# {title}", "", f"`torchdeck explain KIND{'' if language == 'en' else ' --lang zh'}`", ""]
+    category = ""
+    for kind in kinds().values():
+        if kind.category != category:
+            category = kind.category
+            lines += [f"## {category}", ""]
+        page = render_kind(kind, mends_of(kind, language), language=language).split("\n", 2)[2]
+        lines += [f"### {kind.id}", "", f"**{kind.page(language).title}**", "", "```text", page, "```", ""]
+    return "\n".join(lines)
+
+
 def main() -> int:
     """Write the pages, or compare them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true")
     arguments = parser.parse_args()
-    pages = {"commands.md": commands_page(), "settings.md": settings_page(), "stacks.md": stacks_page()}
+    pages = {
+        "commands.md": commands_page(),
+        "settings.md": settings_page(),
+        "stacks.md": stacks_page(),
+        "kinds.md": kinds_page("en"),
+        "kinds.zh.md": kinds_page("zh"),
+    }
     stale = [
         name
         for name, text in pages.items()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib import resources
 from typing import Any, Literal
 
@@ -102,19 +102,48 @@ class Signature(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 @lru_cache(maxsize=1)
 def kinds() -> dict[str, Kind]:
     """Return every kind by its id, sorted by category and then in the order of the files."""
-    rows = (msgspec.convert(row, Kind) for document in _files("kinds") for row in document["kind"])
+    rows = (msgspec.convert(row, Kind) for name in _names("kinds") for row in _read("kinds", name)["kind"])
     return {kind.id: kind for kind in rows}
+
+
+@cache
+def kind_named(name: str) -> Kind | None:
+    """Return one kind; only the file of its category is read."""
+    category = _categories().get(name)
+    if category is None:
+        return kinds().get(name)
+    rows = (msgspec.convert(row, Kind) for row in _read("kinds", f"{category}.toml")["kind"] if row["id"] == name)
+    return next(rows, None)
+
+
+@cache
+def _categories() -> dict[str, str]:
+    """Return the category of each kind that has a signature: its signatures stand in a file of that name."""
+    return {row["kind"]: name.removesuffix(".toml") for name, row in _signature_rows()}
+
+
+@cache
+def _signature_rows() -> tuple[tuple[str, dict[str, Any]], ...]:
+    return tuple((name, row) for name in _names("signatures") for row in _read("signatures", name)["signature"])
 
 
 @lru_cache(maxsize=1)
 def signatures() -> tuple[Signature, ...]:
     """Return every signature."""
-    return tuple(msgspec.convert(row, Signature) for document in _files("signatures") for row in document["signature"])
+    return tuple(msgspec.convert(row, Signature) for _, row in _signature_rows())
 
 
-def _files(folder: str) -> list[dict[str, Any]]:
+@cache
+def same_text() -> tuple[frozenset[str], ...]:
+    """Return the groups of kinds that print the same text."""
+    text = (resources.files(__package__) / "same_text.toml").read_text(encoding="utf-8")
+    return tuple(frozenset(group["kinds"]) for group in toml.loads(text)["group"])
+
+
+def _names(folder: str) -> list[str]:
     place = resources.files(__package__) / folder
-    if not place.is_dir():
-        return []
-    files = sorted((file for file in place.iterdir() if file.name.endswith(".toml")), key=lambda file: file.name)
-    return [toml.loads(file.read_text(encoding="utf-8")) for file in files]
+    return sorted(file.name for file in place.iterdir() if file.name.endswith(".toml")) if place.is_dir() else []
+
+
+def _read(folder: str, name: str) -> dict[str, Any]:
+    return toml.loads((resources.files(__package__) / folder / name).read_text(encoding="utf-8"))

@@ -7,14 +7,19 @@ from dataclasses import dataclass
 
 import re2
 
-from torchdeck.machine.catalogue.kinds import Signature, signatures
+from torchdeck.machine.catalogue.kinds import Signature, same_text, signatures
 from torchdeck.machine.explain.lines import Line
 from torchdeck.machine.explain.memory import judge_memory
 from torchdeck.machine.explain.scan import Scan
+from torchdeck.machine.explain.watchdog import judge_watchdog
 
 # What a fact of the machine adds to the kind that it foretells, and what the rank that died first adds to its lines.
 _FACT_BONUS = 25
 _FIRST_DEAD_BONUS = 10
+# A kind that no signature shows, and that the facts foretell beside one that prints the same, stands this far below.
+_ONLY_FORETOLD = 10
+# Where the likeliest are closer than this, the facts of the machine are asked.
+_CLOSE = 20
 # Kinds below this are never told.
 _FLOOR = 40
 
@@ -55,6 +60,10 @@ def find_candidates(seen: Scan, foretold: Collection[str] = ()) -> list[Candidat
             _merge(by_kind, found)
     for kind, weight, lines, values in judge_memory(seen.memory, set(by_kind)):
         _merge(by_kind, Candidate(kind, weight, lines, values))
+    judged = judge_watchdog(seen.hits)
+    if judged is not None:
+        _merge(by_kind, Candidate(*judged))
+    _add_foretold(by_kind, foretold)
     for candidate in by_kind.values():
         if candidate.kind in foretold:
             candidate.weight += _FACT_BONUS
@@ -62,7 +71,26 @@ def find_candidates(seen: Scan, foretold: Collection[str] = ()) -> list[Candidat
             candidate.weight += _FIRST_DEAD_BONUS
     candidates = [candidate for candidate in by_kind.values() if candidate.weight >= _FLOOR]
     # Of causes that are about equally sure the earlier one is the first, and the later ones its echoes.
-    return sorted(candidates, key=lambda candidate: (-_step(candidate.weight), candidate.lines[0].number))
+    return sorted(candidates, key=lambda one: (-_step(one.weight), one.lines[0].number, -one.weight))
+
+
+def _add_foretold(by_kind: dict[str, Candidate], foretold: Collection[str]) -> None:
+    """Add the kinds that the facts foretell and that print the same text as one that the log shows."""
+    for group in same_text():
+        shown = [by_kind[kind] for kind in group if kind in by_kind]
+        if shown:
+            best = max(shown, key=lambda one: one.weight)
+            for kind in group.intersection(foretold) - set(by_kind):
+                by_kind[kind] = Candidate(kind, best.weight - _ONLY_FORETOLD, best.lines, best.values)
+
+
+def is_ambiguous(candidates: list[Candidate]) -> bool:
+    """Whether the facts of the machine could change what is told first."""
+    if not candidates:
+        return False
+    first = candidates[0]
+    close = any(first.weight - other.weight < _CLOSE for other in candidates[1:])
+    return close or any(first.kind in group for group in same_text())
 
 
 def _step(weight: float) -> int:

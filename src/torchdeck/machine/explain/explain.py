@@ -5,16 +5,14 @@ from __future__ import annotations
 import string
 from collections.abc import Callable, Collection, Iterable
 
-from torchdeck.machine.catalogue.kinds import Kind, Mend, kinds
-from torchdeck.machine.explain.candidates import Candidate, find_candidates
+from torchdeck.machine.catalogue.kinds import Kind, Mend, kind_named
+from torchdeck.machine.explain.candidates import Candidate, find_candidates, is_ambiguous
 from torchdeck.machine.explain.lines import Line, lines_of, numbered
 from torchdeck.machine.explain.records import ExplainReport, Explanation, MendStep, SeenLine
 from torchdeck.machine.explain.scan import Scan, scan
 
 _MAX_FINDINGS = 6
 _MAX_TEXT = 400
-# Where the two likeliest are closer than this, the facts of the machine are asked.
-_CLOSE = 0.2
 
 
 def explain(
@@ -32,7 +30,7 @@ def explain(
     """
     seen = scan(lines)
     candidates = find_candidates(seen)
-    if len(candidates) > 1 and candidates[0].confidence - candidates[1].confidence < _CLOSE:
+    if is_ambiguous(candidates):
         known = foretold()
         candidates = find_candidates(seen, known) if known else candidates
     candidates = candidates[:_MAX_FINDINGS]
@@ -53,7 +51,8 @@ def explain_ids(text: str) -> dict[str, object]:
 
 
 def _explanation(candidate: Candidate, number: int, language: str) -> Explanation:
-    kind = kinds()[candidate.kind]
+    kind = kind_named(candidate.kind)
+    assert kind is not None, candidate.kind
     page = kind.page(language)
     return Explanation(
         rule=kind.id,
@@ -88,7 +87,7 @@ def fill(command: str, values: dict[str, str]) -> str:
         parts.append(literal)
         if name is not None:
             value = values.get(name, f"<{name}>")
-            safe = all(character.isalnum() or character in "._-+/:=,@ <>" for character in value)
+            safe = all(character.isalnum() or character in "._-+/:=,@ <>~" for character in value)
             parts.append(value if safe else f"<{name}>")
     return "".join(parts)
 

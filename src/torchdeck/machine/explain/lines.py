@@ -16,18 +16,25 @@ _RANK = re2.compile(
     r"^(?:\[(?:rank|default|local_rank |worker )(\d{1,5})\]:?|\(?[Rr]ank[ =:]?(\d{1,5})\)?[:>|]"
     r"|\[(\d{1,4})\](?: |:)(?:\[|: ))\s?"
 )
-_PREFIXES = (
-    # ISO time, with or without brackets and what often follows: 2026-11-02T10:11:12.345Z
-    re2.compile(r"^\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?\]?[ \t:,|-]{0,3}"),
-    re2.compile(r"^\[?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?\]?[ \t]"),
-    # syslog and journal: Nov  2 10:11:12 host program[123]:
-    re2.compile(r"^[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d \S{1,64} [\w./@-]{1,48}(?:\[\d{1,7}\])?: "),
-    re2.compile(r"^\[ {0,6}\d{1,8}\.\d{3,6}\] "),  # the kernel's ring buffer
-    re2.compile(r"^\[pod/[^\]]{1,200}\] "),  # kubectl logs --prefix
-    re2.compile(r"^[A-Za-z0-9][\w.-]{0,62} {0,20}\| "),  # docker compose, worker-3 |
-    re2.compile(r"^\d{1,4}: "),  # srun --label
-    re2.compile(r"^\((?:[\w.-]{1,40},? )?(?:pid|ip)=[^)]{1,80}\) "),  # Ray
-    re2.compile(r"^(?:stdout|stderr) [FP] "),  # a container runtime's own log files
+# One automaton for all of them: most lines have none, and are asked once.
+_PREFIX = re2.compile(
+    "^(?:"
+    + "|".join(
+        (
+            # ISO time, with or without brackets and what often follows: 2026-11-02T10:11:12.345Z
+            r"\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?\]?[ \t:,|-]{0,3}",
+            r"\[?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?\]?[ \t]",
+            # syslog and journal: Nov  2 10:11:12 host program[123]:
+            r"[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d \S{1,64} [\w./@-]{1,48}(?:\[\d{1,7}\])?: ",
+            r"\[ {0,6}\d{1,8}\.\d{3,6}\] ",  # the kernel's ring buffer
+            r"\[pod/[^\]]{1,200}\] ",  # kubectl logs --prefix
+            r"[A-Za-z0-9][\w.-]{0,62} {0,20}\| ",  # docker compose, worker-3 |
+            r"\d{1,4}: ",  # srun --label
+            r"\((?:[\w.-]{1,40},? )?(?:pid|ip)=[^)]{1,80}\) ",  # Ray
+            r"(?:stdout|stderr) [FP] ",  # a container runtime's own log files
+        )
+    )
+    + ")"
 )
 
 
@@ -58,17 +65,14 @@ def clean_line(raw: str) -> tuple[str, int | None]:
         text = next((part for part in reversed(text.split("\r")) if part.strip()), "")
     rank = None
     for _ in range(_MAX_PREFIXES):
-        before = text
-        match = _RANK.match(text)
+        match = _RANK.match(text) if text[:1] in "[(Rr" else None
         if match is not None:
-            named = next(group for group in match.groups() if group is not None)
-            rank, text = int(named), text[match.end() :]
-        for prefix in _PREFIXES:
-            match = prefix.match(text)
-            if match is not None and match.end() < len(text):
-                text = text[match.end() :]
-        if text == before:
+            rank = int(next(group for group in match.groups() if group is not None))
+        else:
+            match = _PREFIX.match(text)
+        if match is None or match.end() >= len(text):
             break
+        text = text[match.end() :]
     return text.rstrip(), rank
 
 

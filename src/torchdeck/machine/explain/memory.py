@@ -16,7 +16,7 @@ from torchdeck.machine.explain.lines import Line
 _UNITS = {"bytes": 1.0, "kib": 2.0**10, "mib": 2.0**20, "gib": 2.0**30, "tib": 2.0**40, "kb": 1e3, "mb": 1e6, "gb": 1e9}
 _SIZE = r"([\d.]{1,12}) (bytes|[KMGT]i?B)"
 _TRIED = re2.compile(r"(?i)tried to allocate " + _SIZE)
-_TOTAL = re2.compile(r"(?i)total capacity of " + _SIZE + r"|" + _SIZE + r" total capacity")
+_TOTAL = re2.compile(r"(?i)total capaci?ty of " + _SIZE + r"|" + _SIZE + r" total capacity")
 _FREE = re2.compile(r"(?i)of which " + _SIZE + r" is free|" + _SIZE + r" free")
 _OWN = re2.compile(r"(?i)this process has " + _SIZE + r" memory in use")
 _ALLOCATED = re2.compile(r"(?i)" + _SIZE + r" (?:is )?(?:already )?allocated(?: by pytorch)?")
@@ -30,6 +30,7 @@ _STEP = re2.compile(
 # Someone else holds this part of the GPU, or pieces could have held the request this often over.
 _OTHERS_FRAC = 0.15
 _MIN_GROWTH_STEPS = 4
+_WRAPPED = 4
 _GROWTH_FRAC = 0.25
 
 Judged = tuple[str, float, list[Line], dict[str, str]]
@@ -56,6 +57,9 @@ def read_numbers(text: str) -> Numbers:
         pieces = max(0.0, reserved - allocated)
     own = _bytes(_OWN, text)
     total, free, others = _bytes(_TOTAL, text), _bytes(_FREE, text), _bytes(_OTHERS, text)
+    if own is None and others is not None and allocated is not None and others >= allocated + (pieces or 0.0):
+        # In a container the process that is named by another number is this one, and the message names no own part.
+        own, others = others, None
     held = own if own is not None else reserved
     if others is None and None not in (total, free, held):
         assert total is not None and free is not None and held is not None
@@ -74,7 +78,9 @@ def judge_memory(lines: list[Line], found: set[str]) -> list[Judged]:
     for line in lines:
         if _TRIED.search(line.text) is None:
             continue
-        numbers = read_numbers(line.text)
+        # Where a table or a notebook has wrapped the message, its other numbers stand in the next lines.
+        rest = [other.text for other in lines if other.file == line.file and 0 < other.number - line.number <= _WRAPPED]
+        numbers = read_numbers(" ".join([line.text, *rest]))
         judged.append((*_judge_one(numbers), [line], _values(numbers)))
         break  # the first one is the cause, whatever dies after it
     grown = _growth(lines)

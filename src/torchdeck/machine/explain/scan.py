@@ -1,7 +1,7 @@
 """One pass over a log: which patterns are found, where, and in which lines.
 
-All patterns stand in one RE2 set. Blocks of lines are first looked at as a whole by a laxer set, so that the bulk of a
-log, which shows nothing, costs one automaton run.
+RE2's filter knows for each pattern which pieces of text it cannot do without, and looks for all of these at once. Most
+blocks and most lines hold none; only a line that does is cleaned and asked for the patterns themselves.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torchdeck.machine.explain.lines import MAX_CHARS, Line, clean_line
 # What is kept of each pattern: enough to find lines that lie together, whatever the log's length.
 _MAX_HITS = 64
 _BLOCK_CHARS = 65_536
-_MAX_MEM_BYTES = 64 << 20
+_GROUP = 8
 
 # What looks decisive where no signature fits.
 _DECISIVE = re2.compile(
@@ -41,6 +41,7 @@ class Scan:
         num_lines: How many lines there were.
         first_dead: The rank that died first, as torchrun says.
         memory: Lines with numbers of memory, for who judges them.
+        root_cause: Whether torchrun's summary has named the root cause.
     """
 
     hits: dict[str, list[Line]] = field(default_factory=dict)
@@ -48,6 +49,7 @@ class Scan:
     num_lines: int = 0
     first_dead: int | None = None
     memory: list[Line] = field(default_factory=list)
+    root_cause: bool = False
 
 
 _MEMORY = re2.compile(
@@ -57,38 +59,43 @@ _MEMORY = re2.compile(
 
 
 class Patterns:
-    """Every pattern of the signatures, once, in two sets: line by line, and for whole blocks."""
+    """Every pattern of the signatures, once, and what the scanner itself looks for."""
 
     def __init__(self) -> None:
         found: dict[str, None] = {}
         for signature in signatures():
             found.update(dict.fromkeys((*signature.all, *signature.any, *signature.none)))
         self.patterns = tuple(found)
-        options = re2.Options()
-        options.max_mem = _MAX_MEM_BYTES
-        options.log_errors = False
-        self._lines, self._blocks = re2.Set.SearchSet(options), re2.Set.SearchSet(options)
         extra = [_MEMORY.pattern, _DECISIVE.pattern, _FIRST_DEAD.pattern, _ROOT_CAUSE.pattern]
-        for pattern in self.patterns:
-            self._lines.Add(pattern)
-        for pattern in (*self.patterns, *extra):
-            # In a block a line still has its prefixes, so nothing may be tied to its beginning.
-            self._blocks.Add("(?m)" + _untied(pattern))
-        self._lines.Compile()
-        self._blocks.Compile()
+        number = len(self.patterns)
+        self.memory, self.decisive, self.first_dead, self.root_cause = range(number, number + len(extra))
+        every = (*self.patterns, *extra)
+        self._filter = re2.Filter()
+        for pattern in every:
+            self._filter.Add(pattern)
+        self._filter.Compile()
+        # Patterns that can do without any piece of text are potential in an empty one: they are asked block by block.
+        self._always = frozenset(self._filter.Match("", True) or ())
+        self._lax = tuple(re2.compile("(?m)" + _lax(every[index])) for index in sorted(self._always))
 
     def in_line(self, text: str) -> list[int]:
-        """Return the numbers of the patterns that a line has."""
-        return list(self._lines.Match(text) or ())
+        """Return the numbers of the patterns that a cleaned line has."""
+        return list(self._filter.Match(text) or ())
 
-    def in_block(self, text: str) -> bool:
-        """Whether a block may hold anything of interest."""
-        return bool(self._blocks.Match(text))
+    def may_be_in(self, text: str) -> bool:
+        """Whether a text may have one of the patterns that cannot do without a piece of text."""
+        return len(self._filter.Match(text, True) or ()) > len(self._always)
+
+    def others_in(self, block: str) -> list[re2._Regexp]:
+        """Return those of the other patterns that a block may have."""
+        return [pattern for pattern in self._lax if pattern.search(block) is not None]
 
 
-def _untied(pattern: str) -> str:
-    """Return a laxer pattern that is not tied to the beginning of a line."""
-    return pattern.replace("(?:^", "(?:").removeprefix("^").replace("(?i)^", "(?i)").replace("|^", "|")
+def _lax(pattern: str) -> str:
+    """Return a laxer pattern: one that is not tied to the beginning of a line, which still has its prefixes."""
+    return (
+        pattern.replace("(?:^", "(?:").removeprefix("^").replace("(?i)^", "(?i)").replace("|^", "|").replace("(^", "(")
+    )
 
 
 @lru_cache(maxsize=1)
@@ -103,41 +110,60 @@ def scan(lines: Iterable[tuple[int, str, str]]) -> Scan:
     Args:
         lines: Number, raw text and file of each.
     """
-    seen, known = Scan(), patterns()
-    expecting_rank = False
+    seen = Scan()
     block: list[tuple[int, str, str]] = []
     size = 0
-
-    def look(block: list[tuple[int, str, str]]) -> None:
-        nonlocal expecting_rank
-        seen.num_lines += len(block)
-        if not known.in_block("\n".join(raw[: 2 * MAX_CHARS] for _, raw, _ in block)):
-            return
-        for number, raw, file in block:
-            text, rank = clean_line(raw)
-            if not text:
-                continue
-            line = Line(number, text, rank, file)
-            for index in known.in_line(text):
-                _keep(seen.hits.setdefault(known.patterns[index], []), line)
-            if len(seen.decisive) < _MAX_DECISIVE and _DECISIVE.search(text):
-                seen.decisive.append(line)
-            if _MEMORY.search(text):
-                _keep(seen.memory, line)
-            expecting_rank = expecting_rank or _ROOT_CAUSE.search(text) is not None
-            if expecting_rank and seen.first_dead is None:
-                match = _FIRST_DEAD.search(text)
-                if match is not None:
-                    seen.first_dead = int(match.group(1))
-
     for item in lines:
         block.append(item)
         size += len(item[1])
         if size >= _BLOCK_CHARS:
-            look(block)
+            _look(block, seen)
             block, size = [], 0
-    look(block)
+    _look(block, seen)
     return seen
+
+
+def _look(block: list[tuple[int, str, str]], seen: Scan) -> None:
+    """Look at a block of lines."""
+    seen.num_lines += len(block)
+    known = patterns()
+    raws = [raw[: 2 * MAX_CHARS] for _, raw, _ in block]
+    text = "\n".join(raws)
+    others = known.others_in(text)
+    if not others and not known.may_be_in(text):
+        return
+
+    def matters(text: str) -> bool:
+        return known.may_be_in(text) or any(pattern.search(text) is not None for pattern in others)
+
+    # Most lines show nothing, and a few together are asked at the price of one.
+    for start in range(0, len(block), _GROUP):
+        if matters("\n".join(raws[start : start + _GROUP])):
+            for item, raw in zip(block[start : start + _GROUP], raws[start : start + _GROUP], strict=True):
+                if matters(raw):
+                    _look_at(item, seen, known)
+
+
+def _look_at(item: tuple[int, str, str], seen: Scan, known: Patterns) -> None:
+    """Look at one line that may matter."""
+    number, raw, file = item
+    text, rank = clean_line(raw)
+    if not text:
+        return
+    line = Line(number, text, rank, file)
+    for index in known.in_line(text):
+        if index < len(known.patterns):
+            _keep(seen.hits.setdefault(known.patterns[index], []), line)
+        elif index == known.memory:
+            _keep(seen.memory, line)
+        elif index == known.decisive:
+            if len(seen.decisive) < _MAX_DECISIVE:
+                seen.decisive.append(line)
+        elif index == known.root_cause:
+            seen.root_cause = True
+        elif seen.root_cause and seen.first_dead is None:
+            match = _FIRST_DEAD.search(text)
+            seen.first_dead = None if match is None else int(match.group(1))
 
 
 def _keep(hits: list[Line], line: Line) -> None:
