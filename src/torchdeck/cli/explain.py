@@ -12,6 +12,7 @@ from torchdeck.cli.options import json_option
 
 if TYPE_CHECKING:
     from torchdeck.machine.catalogue.kinds import Kind
+    from torchdeck.machine.explain.records import ExplainReport
 
 
 @click.command("explain")
@@ -42,7 +43,6 @@ def command(
     from torchdeck.cli.console import out_style, say, say_json
     from torchdeck.errors import EXIT_FINDINGS, EXIT_FINE
     from torchdeck.machine.catalogue.kinds import kinds
-    from torchdeck.machine.explain import explain
     from torchdeck.render.explain import render_explain, render_explain_markdown
 
     language = lang or _language()
@@ -52,6 +52,7 @@ def command(
     if len(what) == 1 and not Path(what[0]).exists() and (what[0] in kinds() or "/" not in what[0]):
         _page(what[0], language, as_json)
         return
+    explain = _engine()
     report = explain(_read(what), language=language, foretold=_foretold(facts_file, no_facts))
     if as_json:
         say_json(report)
@@ -61,6 +62,26 @@ def command(
         say(render_explain(report, out_style(), language))
     failed = any(finding.severity == "error" for finding in report.findings)
     context.exit(EXIT_FINDINGS if failed else EXIT_FINE)
+
+
+def _engine() -> Callable[..., ExplainReport]:
+    """Return the function that explains.
+
+    Raises:
+        ToolError: RE2 is not there, as on a Python that it has no wheel for.
+    """
+    from torchdeck.errors import ToolError
+
+    try:
+        from torchdeck.machine.explain import explain
+    except ModuleNotFoundError as error:
+        raise ToolError(
+            "logs cannot be explained here",
+            found=f"no module {error.name} in this Python",
+            needs="google-re2, which has wheels up to Python 3.14",
+            mend="python -m pip install google-re2",
+        ) from None
+    return explain
 
 
 def _language() -> str:

@@ -8,7 +8,7 @@ import string
 import pytest
 import re2
 
-from torchdeck.machine.catalogue.kinds import Kind, kinds, same_text, signatures
+from torchdeck.machine.catalogue.kinds import Kind, kind_named, kinds, same_text, signatures
 
 ALL = list(kinds().values())
 
@@ -67,3 +67,9 @@ def test_every_kind_of_a_group_that_prints_the_same_text_is_known() -> None:
     for group in same_text():
         assert group <= set(kinds())
         assert len(group) > 1
+
+
+def test_a_signature_stands_in_the_file_of_its_kinds_category() -> None:
+    """Only that file of pages is read for it."""
+    for signature in signatures():
+        assert kind_named(signature.kind) is not None

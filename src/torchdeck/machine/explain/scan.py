@@ -91,11 +91,15 @@ class Patterns:
         return [pattern for pattern in self._lax if pattern.search(block) is not None]
 
 
+# What a prefix of a line ends with, which is not taken away yet.
+_BEGINNING = r"(?:^|[\]:|)] ?|[Z\d,-] )"
+
+
 def _lax(pattern: str) -> str:
-    """Return a laxer pattern: one that is not tied to the beginning of a line, which still has its prefixes."""
-    return (
-        pattern.replace("(?:^", "(?:").removeprefix("^").replace("(?i)^", "(?i)").replace("|^", "|").replace("(^", "(")
-    )
+    """Return a laxer pattern: what is tied to the beginning of a line may also follow a prefix."""
+    for before in ("(?:", "(?i)", "|", "("):
+        pattern = pattern.replace(f"{before}^", f"{before}{_BEGINNING}")
+    return _BEGINNING + pattern.removeprefix("^") if pattern.startswith("^") else pattern
 
 
 @lru_cache(maxsize=1)
