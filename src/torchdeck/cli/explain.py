@@ -38,7 +38,8 @@ def command(
 ) -> None:
     """Find the cause in a log, and the command that mends it; or show the page of one KIND.
 
-    WHAT is a log file, a folder of logs, or a kind; without it the log is read from standard input.
+    WHAT is a log file, a folder of logs, a memory snapshot (.pickle), or a kind; without it the log is read from
+    standard input.
     """
     from torchdeck.cli.console import out_style, say, say_json
     from torchdeck.errors import EXIT_FINDINGS, EXIT_FINE
@@ -53,7 +54,9 @@ def command(
         _page(what[0], language, as_json)
         return
     explain = _engine()
-    report = explain(_read(what), language=language, foretold=_foretold(facts_file, no_facts))
+    report = _snapshot(what, language) or explain(
+        _read(what), language=language, foretold=_foretold(facts_file, no_facts)
+    )
     if as_json:
         say_json(report)
     elif as_markdown:
@@ -62,6 +65,16 @@ def command(
         say(render_explain(report, out_style(), language))
     failed = any(finding.severity == "error" for finding in report.findings)
     context.exit(EXIT_FINDINGS if failed else EXIT_FINE)
+
+
+def _snapshot(what: tuple[str, ...], language: str) -> ExplainReport | None:
+    """Return what a memory snapshot means; None where the one file that was given is none."""
+    from torchdeck.machine.explain.snapshot import explain_snapshot
+    from torchdeck.machine.probes.memory_snapshot import is_snapshot, read_snapshot
+
+    if len(what) != 1 or not is_snapshot(Path(what[0])):
+        return None
+    return explain_snapshot(read_snapshot(Path(what[0])), language)
 
 
 def _engine() -> Callable[..., ExplainReport]:
