@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
 
 from conftest import Home
@@ -94,12 +95,9 @@ def test_deep_checks_without_a_deck_say_what_is_needed(home: Home) -> None:
 
 
 def test_watching_shows_the_first_judgement_and_ends_by_ctrl_c(home: Home) -> None:
-    import signal
-    import time
-
     process = home.popen("doctor", "--watch", "1", start_new_session=True)
-    time.sleep(3)
+    assert process.stdout is not None
+    assert process.stdout.readline().strip()
     process.send_signal(signal.SIGINT)
-    stdout, stderr = process.communicate(timeout=20)
+    _, stderr = process.communicate(timeout=30)
     assert process.returncode == 130, stderr
-    assert stdout.strip()

@@ -57,7 +57,7 @@ def _request(driver: str | None, ccs: str | None, python: str | None, arch: str 
     import msgspec
 
     from torchdeck.machine.facts import Missing
-    from torchdeck.machine.probes import gather
+    from torchdeck.machine.probes import gather_for_stack
     from torchdeck.machine.stack import request_from
     from torchdeck.machine.stack.parse import parse_arch, parse_ccs, parse_driver, parse_python
 
@@ -67,7 +67,7 @@ def _request(driver: str | None, ccs: str | None, python: str | None, arch: str 
         "python": parse_python(python) if python is not None else None,
         "arch": parse_arch(arch) if arch is not None else None,
     }
-    request = request_from(gather(), torch)
+    request = request_from(gather_for_stack(), torch)
     changes: dict[str, object] = {name: value for name, value in given.items() if value is not None}
     if driver is not None or ccs is not None:
         # One GPU's driver says nothing about another machine's GPU.

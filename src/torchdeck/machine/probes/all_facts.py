@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from torchdeck import __version__
-from torchdeck.machine.facts import Facts
+from torchdeck.machine.facts import Facts, Missing
 from torchdeck.machine.probes.bounded import bounded
 from torchdeck.machine.probes.caches import gather_caches
 from torchdeck.machine.probes.engines import gather_engines
@@ -63,4 +63,23 @@ def gather(python: Path | None = None) -> Facts:
             engines=engines.result(),
             caches=caches.result(),
             variables={name: os.environ[name] for name in _VARIABLES if name in os.environ},
+        )
+
+
+def gather_for_stack() -> Facts:
+    """Gather what a stack is chosen by, and leave the rest out: system, driver and GPUs, the Python that runs this."""
+    left_out = Missing(reason="not needed to choose a stack")
+    with ThreadPoolExecutor(max_workers=3) as pool:
+        system = pool.submit(bounded, gather_system, what="the system", timeout_s=2.0)
+        nvidia = pool.submit(bounded, gather_nvidia, what="NVIDIA's driver", timeout_s=25.0)
+        python = pool.submit(bounded, gather_python, what="Python", timeout_s=12.0)
+        return Facts(
+            torchdeck=__version__,
+            gathered_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+            system=system.result(),
+            nvidia=nvidia.result(),
+            python=python.result(),
+            toolchain=left_out,
+            storage=left_out,
+            variables={},
         )
