@@ -101,3 +101,11 @@ def test_watching_shows_the_first_judgement_and_ends_by_ctrl_c(home: Home) -> No
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate(timeout=30)
     assert process.returncode == 130, stderr
+
+
+def test_verbose_names_what_is_fine_beside_what_is_not(home: Home) -> None:
+    done = home.run("doctor", "--facts", str(HOSTS / "a100_old_driver.json"), "-v")
+    (fine,) = [line for line in done.stdout.splitlines() if line.startswith("fine: ")]
+    assert "compilers" in fine
+    assert "the installed torch" not in fine
+    assert "fine: " not in home.run("doctor", "--facts", str(HOSTS / "a100_old_driver.json")).stdout

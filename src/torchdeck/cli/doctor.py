@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @click.option("--watch", "watch_s", type=click.FloatRange(min=1), metavar="SECONDS", help="Repeat, and show changes.")
 @click.option("--strict", is_flag=True, help="Exit with 1 for warnings and for what is not known, too.")
 @click.option("--md", "as_markdown", is_flag=True, help="Print Markdown, to paste into an issue.")
-@click.option("--verbose", "-v", is_flag=True, help="Show the evidence of each finding.")
+@click.option("--verbose", "-v", is_flag=True, help="Show the evidence of each finding, and what is fine.")
 @json_option
 @click.pass_context
 def command(
@@ -56,7 +56,7 @@ def command(
     from torchdeck.cli.facts import facts_from
     from torchdeck.cli.files import judge_files
     from torchdeck.errors import EXIT_FINDINGS, EXIT_FINE
-    from torchdeck.machine.judge import judge
+    from torchdeck.machine.judge import in_order, judge_by_subject
 
     _check(files, facts_file, python, save, deep=deep, fix=fix, watch_s=watch_s, fix_only=bool(rule or dry_run or yes))
     if watch_s is not None:
@@ -67,10 +67,12 @@ def command(
 
         save.write_bytes(encode_facts(facts))
         note(f"facts written to {save}")
-    findings = judge_files(files) if facts is None else judge(facts)
+    subjects = {} if facts is None else judge_by_subject(facts)
+    findings = judge_files(files) if facts is None else in_order([one for found in subjects.values() for one in found])
     if deep:
         findings = [*_deep(python, as_json=as_json), *findings]
-    _print(facts, findings, as_json=as_json, as_markdown=as_markdown, verbose=verbose)
+    fine = tuple(subject for subject, found in subjects.items() if not found) if verbose else ()
+    _print(facts, findings, fine, as_json=as_json, as_markdown=as_markdown, verbose=verbose)
     if fix and facts is not None:
         findings = _fix(findings, facts, rule, dry_run=dry_run, yes=yes, python=python)
     grave = ("error", "warning", "unknown") if strict else ("error",)
@@ -105,7 +107,15 @@ def _check(
         raise UsageError("--rule, --dry-run and --yes belong to --fix", mend="torchdeck doctor --fix --dry-run")
 
 
-def _print(facts: Facts | None, findings: list[Finding], *, as_json: bool, as_markdown: bool, verbose: bool) -> None:
+def _print(
+    facts: Facts | None,
+    findings: list[Finding],
+    fine: tuple[str, ...],
+    *,
+    as_json: bool,
+    as_markdown: bool,
+    verbose: bool,
+) -> None:
     from torchdeck.cli.console import out_style, say, say_json
     from torchdeck.machine.fixes.plan import fixable_rules
     from torchdeck.machine.records import FindingsReport
@@ -122,7 +132,7 @@ def _print(facts: Facts | None, findings: list[Finding], *, as_json: bool, as_ma
             say(rows(fact_rows(facts), out_style()))
             say()
         fixable = facts is not None and any(finding.rule in fixable_rules() for finding in findings)
-        say(render_findings(findings, out_style(), verbose=verbose, fixable=fixable))
+        say(render_findings(findings, out_style(), verbose=verbose, fixable=fixable, fine=fine))
 
 
 def _deep(python: Path | None, *, as_json: bool) -> list[Finding]:

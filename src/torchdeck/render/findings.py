@@ -17,6 +17,7 @@ def render_findings(
     verbose: bool = False,
     fixable: bool = False,
     counted: bool = True,
+    fine: Sequence[str] = (),
 ) -> str:
     """Return one block a finding, and a last line that counts them and gives the next command.
 
@@ -26,6 +27,7 @@ def render_findings(
         verbose: Whether the evidence is shown for all.
         fixable: Whether a mend can be carried out by ``--fix``.
         counted: Whether the last line is wanted.
+        fine: What was judged and is fine, to be named.
     """
     blocks = []
     for finding in findings:
@@ -37,6 +39,8 @@ def render_findings(
             ("mend", finding.mend),
         ]
         blocks.append(render_block(finding.severity, finding.rule, finding.title, rows, style))
+    if fine:
+        blocks.append(f"{style('fine', 'green')}: {', '.join(fine)}")
     if counted:
         blocks.append(render_count(findings, style) + _next_command(findings, fixable=fixable))
     return "\n\n".join(blocks)

@@ -33,25 +33,35 @@ def judge(facts: Facts, policy: Policy | None = None) -> list[Finding]:
     Returns:
         The findings, the gravest first; a rule that lacks its facts contributes one that says so.
     """
+    return in_order([finding for found in judge_by_subject(facts, policy).values() for finding in found])
+
+
+def judge_by_subject(facts: Facts, policy: Policy | None = None) -> dict[str, list[Finding]]:
+    """Judge a machine, and keep apart what was judged: a subject without findings is fine.
+
+    Returns:
+        The findings by what they are about, in the order in which it is judged.
+    """
     policy = policy or Policy()
-    rules: tuple[Rule, ...] = (
-        lambda: judge_nvidia(facts, policy),
-        lambda: judge_torch_build(facts, policy),
-        lambda: judge_python(facts),
-        lambda: judge_compilers(facts),
-        lambda: judge_headers(facts),
-        lambda: judge_libcuda_link(facts),
-        lambda: judge_toolkit(facts),
-        lambda: judge_storage(facts, policy),
-        lambda: judge_host(facts.host, facts.nvidia, facts.network, facts.surroundings, policy),
-        lambda: judge_caches(facts.caches, facts.host),
-        lambda: judge_network(facts.network, facts.nvidia, facts.surroundings),
-        lambda: judge_slurm(facts.surroundings, facts.nvidia),
-        lambda: judge_node(facts.surroundings, facts.nvidia, facts.engines),
-        lambda: judge_engines(facts.engines, facts.nvidia, facts.surroundings, policy),
-    )
-    findings = [finding for rule in rules for finding in _guarded(rule)]
-    return in_order(findings)
+    rules: dict[str, Rule] = {
+        "driver and GPUs": lambda: judge_nvidia(facts, policy),
+        "the installed torch": lambda: judge_torch_build(facts, policy),
+        "Python": lambda: judge_python(facts),
+        "compilers": lambda: judge_compilers(facts),
+        "Python's headers": lambda: judge_headers(facts),
+        "libcuda": lambda: judge_libcuda_link(facts),
+        "nvcc": lambda: judge_toolkit(facts),
+        "disks, shared memory and home": lambda: judge_storage(facts, policy),
+        "memory, limits and clock": lambda: judge_host(
+            facts.host, facts.nvidia, facts.network, facts.surroundings, policy
+        ),
+        "caches": lambda: judge_caches(facts.caches, facts.host),
+        "network interfaces": lambda: judge_network(facts.network, facts.nvidia, facts.surroundings),
+        "Slurm": lambda: judge_slurm(facts.surroundings, facts.nvidia),
+        "Kubernetes": lambda: judge_node(facts.surroundings, facts.nvidia, facts.engines),
+        "container engines": lambda: judge_engines(facts.engines, facts.nvidia, facts.surroundings, policy),
+    }
+    return {subject: _guarded(rule) for subject, rule in rules.items()}
 
 
 def _guarded(rule: Rule) -> list[Finding]:
